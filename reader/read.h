@@ -1,0 +1,22 @@
+// From a file to a Profile: what the views call.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "reader/profile.h"
+#include "reader/status.h"
+
+namespace traceaf::reader {
+
+struct ReadOptions {
+  // Called now and then with bytes read and bytes in all (0: unknown).
+  std::function<void(uint64_t, uint64_t)> progress;
+  bool use_tail = true;  // read FILE.tail beside an unfinished trace
+};
+
+// Reads the trace `file` (zstd or plain) and, when it is unfinished, its tail. A fault in the middle is no failure:
+// what was complete before it is in the profile and `ending` says what is missing. Fails only when nothing could be read.
+Result<Profile> read_profile(const std::string& file, const ReadOptions& options);
+
+}  // namespace traceaf::reader
