@@ -17,8 +17,8 @@ struct Module {
   uint8_t build_id[32];
   uint32_t build_id_bytes;
   uint32_t path_bytes;
-  const char* path;                       // absolute where known
-  std::atomic<uint64_t> row_generation;   // generation in which its row was last written (the recorder's)
+  const char* path;                      // absolute where known
+  std::atomic<uint64_t> row_generation;  // generation in which its row was last written (the recorder's)
 };
 
 // Id of the module that holds `pc`, adding it when it is new; 0 when no ELF object holds it. Lock-free except when a
@@ -30,6 +30,10 @@ uint32_t module_count();
 // The loader's list may have changed: every module is checked again at its next use. Rises with each call.
 void modules_invalidate();
 uint64_t modules_epoch();
+// Around dlclose, each with a modules_invalidate of its own: in between no cached fact about code is trusted, because
+// the loader may already have put another object at the place of the one that goes. They may nest and overlap.
+void modules_unload_begin();
+void modules_unload_end();
 // For the child of a fork or a new session of the same image: forgets which rows were written, nothing else.
 void modules_after_fork();
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "emitter/counters.h"
 #include "emitter/wire/entries.h"
 #include "emitter/wire/rows.h"
 
@@ -18,7 +19,8 @@ using Frame = const void*;
 // ---- the gate: the only thing a hooked call reads while recording is off -------------------------------------------
 // Points to a word in a MADV_WIPEONFORK page once process_init() has run, so that a forked child that nobody told us
 // about (a raw fork, a CLONE_VM-less clone) reads "off" and never writes to the parent's shared slots.
-enum : uint32_t { kGateOff = 0, kGateStandby = 1, kGateOn = 2, kGateUninitialised = 0x80 };
+// kGateChild: a forked child that will begin its own trace at its first event.
+enum : uint32_t { kGateOff = 0, kGateStandby = 1, kGateOn = 2, kGateChild = 3, kGateUninitialised = 0x80 };
 extern std::atomic<uint32_t>* g_gate;
 inline uint32_t gate() { return g_gate->load(std::memory_order_relaxed); }
 
@@ -77,12 +79,16 @@ void process_ending(wire::EndReason reason, int status, bool last);
 void fork_prepare();
 void fork_parent();
 void fork_child();
-// The loader's list may have changed (around dlclose): cached facts about code addresses are dropped.
+// Before and after dlclose: cached facts about code addresses are dropped, and between the two none is trusted.
+void modules_changing();
 void modules_changed();
 // The flusher thread must not exist while the program calls unshare, setns or the like.
 void flusher_park();
 void flusher_unpark();
 // True when this process image is the one that started the session (false in a vfork or CLONE_VM child).
 bool own_process();
+// The option `guard`, and whether the calling thread is inside one of the functions above.
+bool guard_enabled();
+bool inside_recorder();
 
 }  // namespace traceaf::emitter

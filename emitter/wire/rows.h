@@ -6,11 +6,15 @@
 
 namespace traceaf::wire {
 
+// g++ takes the enumerator Row::kCounters for a shadow of wire::kCounters.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 enum class Row : uint8_t {
 #define TRACEAF_ROW(tag, name, fields) k##name = tag,
 #include "emitter/wire/rows.inc"
 #undef TRACEAF_ROW
 };
+#pragma GCC diagnostic pop
 
 struct RowSpec {
   uint8_t tag;

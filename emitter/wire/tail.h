@@ -54,6 +54,8 @@ struct TailHeader {
   std::atomic<uint32_t> request;    // RecordState asked for from outside + 1; 0: nothing asked
   std::atomic<uint32_t> ended;      // EndReason once the recorder has said its last word, else 0
   uint32_t pid;
+  std::atomic<uint32_t> bell;       // futex word (shared): rung (incremented and woken) to wake the flusher
+  uint32_t reserved_word;
   uint64_t clock_freq;              // timestamp units per second
   uint64_t min_addr;                // base of all ids
   uint64_t page_size;

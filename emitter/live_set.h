@@ -1,0 +1,35 @@
+// The live blocks of the process by address, kept from standby on so that recording can start with an exact snapshot.
+// A table in shards, each under its own lock, which is held for a few loads only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "emitter/section.h"
+
+namespace traceaf::emitter {
+
+struct LiveBlock {
+  uintptr_t address;   // 0: empty
+  uint64_t size;
+  uint32_t node;
+  uint8_t entry;
+  uint8_t align_log2;
+};
+
+// Whether births and deaths are followed (standby, or on after standby).
+bool live_set_active();
+void live_set_start();
+void live_set_stop();  // forgets all blocks
+
+// `section` is the thread's open section, or null in standby. While a snapshot is being taken, a shard that it has not
+// reached yet is written out by whoever changes it first, so the snapshot shows one moment.
+void live_set_add(Section* section, const LiveBlock& block);
+void live_set_remove(Section* section, uintptr_t address);
+// From now on the set is to be written anew; before the generation that will hold the snapshot begins.
+void live_set_begin_snapshot();
+// Writes a HeapObject event for every live block. Writers of other threads go on meanwhile.
+void live_set_snapshot(Section& section);
+void live_set_after_fork();
+
+}  // namespace traceaf::emitter

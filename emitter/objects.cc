@@ -1,0 +1,173 @@
+// Births, deaths and moves of objects as events (see recorder.h).
+#include "emitter/capture.h"
+#include "emitter/clock.h"
+#include "emitter/counters.h"
+#include "emitter/flusher.h"
+#include "emitter/live_set.h"
+#include "emitter/recorder.h"
+#include "emitter/section.h"
+#include "emitter/session.h"
+#include "emitter/span_sink.h"
+#include "emitter/types.h"
+
+namespace traceaf::emitter {
+namespace {
+
+uint64_t object_id(const void* p) { return (reinterpret_cast<uintptr_t>(p) - facts().min_addr) / wire::kMinHeapAlign; }
+
+// True when the call may be recorded. A signal handler that interrupted the recorder on this thread may not: locks of
+// ours may be held. What it does is counted.
+bool may_record() {
+  if (inside_recorder()) {
+    count(wire::Counter::k_nested_events);
+    return false;
+  }
+  if (gate() == kGateChild) begin_child_session();
+  return gate() == kGateOn || gate() == kGateStandby;
+}
+
+void born(Section& section, Frame frame, const void* p, size_t size, wire::Entry entry, size_t align) {
+  ThreadRecord& record = section.record();
+  Section* writer = section.ok() ? &section : nullptr;
+  const uint32_t node = capture_context(writer, record, frame);
+  const auto align_log2 = static_cast<uint8_t>(align > 1 ? __builtin_ctzll(align) : 0);
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  if (live_set_active())
+    live_set_add(writer, {address, size, node, static_cast<uint8_t>(entry), align_log2});
+  if (writer == nullptr) return;
+  spans::Sink sink = span_sink(section);
+  spans::object_born(record.span_cache, sink, address, size);
+  const uint32_t type = type_of(section, node, entry, align_log2, size);
+  section.event(wire::Ev::kHeapObjectAlloc, clock_now(), object_id(p), type);
+}
+
+// `time`: when the block was given up, before the allocator had it.
+void died(Section& section, Frame frame, const void* p, uint64_t time) {
+  if (live_set_active()) live_set_remove(section.ok() ? &section : nullptr, reinterpret_cast<uintptr_t>(p));
+  if (!section.ok()) return;
+  ThreadRecord& record = section.record();
+  if (section.event(wire::Ev::kHeapObjectFree, time, object_id(p))) {
+    if (record.free_index_gen != section.generation()) {
+      record.free_index_gen = section.generation();
+      record.free_index = 0;
+    }
+    if (settings().stacks == Stacks::kBoth) {
+      RowBytes row;
+      row.number(record.m).number(record.free_index).number(capture_context(&section, record, frame));
+      section.row(wire::Row::kFreeStack, row);
+    }
+    ++record.free_index;
+  }
+}
+
+}  // namespace
+
+void object_born(Frame frame, const void* p, size_t size, wire::Entry entry, size_t align) {
+  if (!may_record()) return;
+  const Inside inside;
+  {
+    Section section = Section::enter();
+    if (section.ok() || section.standby()) born(section, frame, p, size, entry, align);
+  }
+  flusher_inline_work();
+}
+
+void object_dying(Frame frame, const void* p) {
+  if (!may_record()) return;
+  const Inside inside;
+  {
+    Section section = Section::enter();
+    if (section.ok()) {
+      spans::Sink sink = span_sink(section);
+      died(section, frame, p, clock_now());
+      spans::object_dying(section.record().span_cache, sink, reinterpret_cast<uintptr_t>(p));
+    } else if (section.standby()) {
+      died(section, frame, p, 0);
+    }
+  }
+  flusher_inline_work();
+}
+
+Move move_begin(const void* old) {
+  Move move{old, 0, 0, false};
+  if (!may_record()) return move;
+  const Inside inside;
+  Section section = Section::enter();
+  if (!section.ok() && !section.standby()) return move;
+  move.open = true;
+  move.span = spans::before_move(reinterpret_cast<uintptr_t>(old));
+  move.time = clock_now();
+  section.suspend();
+  return move;
+}
+
+void move_failed(Move& move) {
+  if (!move.open) return;
+  Section::resume().leave();
+}
+
+void move_freed(Move& move, Frame frame) {
+  if (!move.open) return;
+  const Inside inside;
+  Section section = Section::resume();
+  died(section, frame, move.old, move.time);
+  if (section.ok()) {
+    spans::Sink sink = span_sink(section);
+    spans::after_move(section.record().span_cache, sink, move.span, reinterpret_cast<uintptr_t>(move.old), 0, 0);
+  }
+}
+
+void move_done(Move& move, Frame frame, const void* p, size_t size, wire::Entry entry) {
+  if (!move.open) return;
+  const Inside inside;
+  {
+    Section section = Section::resume();
+    const auto old = reinterpret_cast<uintptr_t>(move.old);
+    const auto fresh = reinterpret_cast<uintptr_t>(p);
+    ThreadRecord& record = section.record();
+    Section* writer = section.ok() ? &section : nullptr;
+    // The death first: it carries the time before the real call, and stamps of one thread never fall.
+    died(section, frame, move.old, move.time);
+    const uint32_t node = capture_context(writer, record, frame);
+    if (live_set_active()) live_set_add(writer, {fresh, size, node, static_cast<uint8_t>(entry), 0});
+    if (writer == nullptr) return;
+    spans::Sink sink = span_sink(section);
+    spans::after_move(record.span_cache, sink, move.span, old, fresh, size);
+    const uint32_t type = type_of(section, node, entry, 0, size);
+    section.event(wire::Ev::kHeapObjectAlloc, clock_now(), object_id(p), type);
+  }
+  flusher_inline_work();
+}
+
+void mapping_added(const void* at, size_t bytes, wire::SpanSource source) {
+  if (!may_record()) return;
+  const Inside inside;
+  Section section = Section::enter();
+  if (!section.ok()) return;
+  spans::Sink sink = span_sink(section);
+  spans::mapping_added(sink, reinterpret_cast<uintptr_t>(at), bytes, source);
+}
+
+void mapping_removing(const void* at, size_t bytes) {
+  if (!may_record()) return;
+  const Inside inside;
+  Section section = Section::enter();
+  if (!section.ok()) return;
+  spans::Sink sink = span_sink(section);
+  spans::mapping_removed(sink, reinterpret_cast<uintptr_t>(at), bytes);
+}
+
+void mapping_restored(const void* at, size_t bytes) { mapping_added(at, bytes, wire::SpanSource::kUnknown); }
+
+void next_allocator(const NextAllocator& info) { spans::set_allocator(info); }
+
+void break_changed() {
+  if (!may_record()) return;
+  const Inside inside;
+  Section section = Section::enter();
+  if (!section.ok()) return;
+  spans::Sink sink = span_sink(section);
+  spans::break_changed(sink);
+}
+
+}  // namespace traceaf::emitter

@@ -1,0 +1,261 @@
+// The write section and the encoding of events and rows into slots (see section.h).
+#include "emitter/section.h"
+
+#include <cstring>
+
+#include "emitter/counters.h"
+#include "emitter/flusher.h"
+#include "emitter/session.h"
+#include "emitter/slots.h"
+
+namespace traceaf::emitter {
+
+constinit std::atomic<uint64_t> g_generation{0};
+constinit std::atomic<uint64_t> g_generation_due{~uint64_t{0}};
+constinit std::atomic<uint64_t> g_generation_bytes{0};
+
+RowBytes& RowBytes::text(const char* s, size_t length) {
+  if (used_ + wire::kMaxVarint > kRoom) return *this;
+  const size_t room = kRoom - used_ - 2;  // a length below 2^14 takes two bytes at most
+  if (length > room) length = room;
+  number(length);
+  memcpy(bytes_ + used_, s, length);
+  used_ += length;
+  return *this;
+}
+
+Section Section::enter_record(ThreadRecord* record) {
+  const uint32_t depth = record->writing.load(std::memory_order_relaxed);
+  if (depth != 0) {
+    // Nested: in a signal handler, or inside a move. The outermost generation stays in force. When the handler hit the
+    // outermost entry before it knew its generation, or an append, the event can't be written: it is counted.
+    const uint64_t gen = record->section_gen.load(std::memory_order_relaxed);
+    if (gen == 0 || gen == kStandbySection || record->busy != 0) {
+      count(wire::Counter::k_nested_events);
+      return {nullptr, 0};
+    }
+    record->writing.store(depth + 1, std::memory_order_relaxed);
+    return {record, gen};
+  }
+  // Sequentially consistent with the advancer: it stores the generation and then reads `writing`; we store `writing` and
+  // then read the generation. So it waits for us, or we see the new generation.
+  record->writing.exchange(1, std::memory_order_seq_cst);
+  const uint64_t gen = g_generation.load(std::memory_order_seq_cst);
+  if (gen == 0) {
+    if (gate() == kGateStandby) {
+      record->section_gen.store(kStandbySection, std::memory_order_relaxed);
+      return {record, 0};
+    }
+    record->writing.store(0, std::memory_order_release);
+    return {nullptr, 0};
+  }
+  record->section_gen.store(gen, std::memory_order_relaxed);
+  return {record, gen};
+}
+
+Section Section::enter() {
+  ThreadRecord* record = thread_record();
+  if (record == nullptr) return {nullptr, 0};
+  return enter_record(record);
+}
+
+Section Section::enter_as(ThreadRecord* record) { return enter_record(record); }
+
+Section Section::resume() {
+  ThreadRecord* record = thread_record_if_known();
+  const uint64_t gen = record->section_gen.load(std::memory_order_relaxed);
+  return {record, gen == kStandbySection ? 0 : gen};
+}
+
+void Section::leave() {
+  if (record_ == nullptr) return;
+  const uint32_t depth = record_->writing.load(std::memory_order_relaxed);
+  if (depth == 1) record_->section_gen.store(0, std::memory_order_relaxed);
+  // Release: the advancer that reads 0 sees every byte written in this section.
+  record_->writing.store(depth - 1, std::memory_order_release);
+  record_ = nullptr;
+}
+
+void count_events(ThreadRecord& r) {
+  count(wire::Counter::k_events, r.uncounted_events.load(std::memory_order_relaxed));
+  r.uncounted_events.store(0, std::memory_order_relaxed);
+}
+
+Stream* Section::refill(wire::SlotKind kind, uint64_t time) {
+  ThreadRecord& r = *record_;
+  Stream& stream = r.streams[gen_ & 1][kind];
+  if (stream.gen == gen_ && stream.slot != nullptr) {
+    slot_seal(stream.slot);
+    stream.slot = nullptr;
+  }
+  stream.gen = gen_;
+  count_events(r);
+  if (time <= r.last_base[kind]) time = r.last_base[kind] + 1;
+  wire::SlotHeader* slot = slot_claim(kind, gen_, r.m, time);
+  if (slot == nullptr) slot = flusher_wait_for_slot(kind, gen_, r.m, time);
+  if (slot == nullptr) return nullptr;
+  r.last_base[kind] = time;
+  stream.slot = slot;
+  stream.at = slot_body(slot);
+  stream.end = stream.at + wire::kSlotBody;
+  stream.last_time = time;
+  g_generation_bytes.fetch_add(wire::kSlotBody, std::memory_order_relaxed);
+  flusher_slot_taken();
+  if (kind == wire::kSlotRows) *stream.at++ = wire::kBatchRows;
+  return &stream;
+}
+
+Stream* Section::stream_with_room(wire::SlotKind kind, uint64_t time, size_t bytes) {
+  Stream& stream = record_->streams[gen_ & 1][kind];
+  if (stream.gen == gen_ && stream.slot != nullptr && static_cast<size_t>(stream.end - stream.at) >= bytes)
+    return &stream;
+  return refill(kind, time);
+}
+
+namespace {
+
+// Makes the bytes up to stream.at part of the trace: whatever happens to the process now, they are read.
+void commit(Stream& stream) {
+  stream.slot->used.store(static_cast<uint32_t>(stream.at - slot_body(stream.slot)), std::memory_order_release);
+}
+
+uint64_t advance_time(ThreadRecord& r, Stream& stream, uint64_t time) {
+  if (time < r.last_time) time = r.last_time;
+  if (time < stream.last_time) time = stream.last_time;
+  r.last_time = time;
+  const uint64_t dt = time - stream.last_time;
+  stream.last_time = time;
+  return dt;
+}
+
+// Raises `busy` for the time of an append. The fences keep the compiler from moving stores across: the only other
+// observer is a signal handler on this thread.
+class Busy {
+ public:
+  explicit Busy(ThreadRecord& r) : r_(r) {
+    r_.busy = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Busy() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    r_.busy = 0;
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  ThreadRecord& r_;
+};
+
+}  // namespace
+
+// The first event of a thread in a generation tells Go's reader which goroutine runs on it (mapping 2 of the format
+// document), and a Thread row tells ours who it is.
+bool Section::append_status(Stream* stream, uint64_t time) {
+  ThreadRecord& r = *record_;
+  uint8_t* at = stream->at;
+  if (!r.announced) {
+    *at++ = static_cast<uint8_t>(wire::Ev::kGoCreateSyscall);
+    at = wire::put_varint(at, advance_time(r, *stream, time));
+    at = wire::put_varint(at, r.m);
+    r.announced = true;
+  } else {
+    *at++ = static_cast<uint8_t>(wire::Ev::kGoStatus);
+    at = wire::put_varint(at, advance_time(r, *stream, time));
+    at = wire::put_varint(at, r.m);
+    at = wire::put_varint(at, r.m);
+    at = wire::put_varint(at, wire::kGoStatusSyscall);
+  }
+  stream->at = at;
+  r.status_gen = gen_;
+  commit(*stream);
+  RowBytes row;
+  row.number(r.m).number(static_cast<uint64_t>(r.tid)).number(r.birth_time).number(r.flags);
+  row.number(r.stack_lo).number(r.stack_bytes).text("", 0);
+  r.busy = 0;
+  this->row(wire::Row::kThread, row);
+  r.busy = 1;
+  return true;
+}
+
+bool Section::event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b, uint64_t c, unsigned arguments) {
+  ThreadRecord& r = *record_;
+  if (r.busy != 0) {
+    count(wire::Counter::k_nested_events);
+    return false;
+  }
+  if (time >= g_generation_due.load(std::memory_order_relaxed)) flusher_due();
+  const Busy busy(r);
+  Stream* stream = stream_with_room(wire::kSlotEvents, time, wire::kMaxEventBytes);
+  if (stream != nullptr && r.status_gen != gen_) {
+    append_status(stream, time);
+    stream = stream_with_room(wire::kSlotEvents, time, wire::kMaxEventBytes);
+  }
+  if (stream == nullptr) {
+    // Every slot is taken and the wait was in vain: the program goes on, this event is missing from the trace.
+    count(wire::Counter::k_lost_events);
+    return false;
+  }
+  uint8_t* at = stream->at;
+  *at++ = static_cast<uint8_t>(type);
+  at = wire::put_varint(at, advance_time(r, *stream, time));
+  if (arguments > 0) at = wire::put_varint(at, a);
+  if (arguments > 1) at = wire::put_varint(at, b);
+  if (arguments > 2) at = wire::put_varint(at, c);
+  stream->at = at;
+  commit(*stream);
+  r.uncounted_events.store(r.uncounted_events.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
+}
+
+bool Section::row(wire::Row tag, const RowBytes& payload, const char* text, size_t length) {
+  if (text == nullptr) return row_bytes(tag, payload.data(), payload.size());
+  uint8_t prefix[wire::kMaxVarint];
+  const auto prefix_bytes = static_cast<size_t>(wire::put_varint(prefix, length) - prefix);
+  const Piece pieces[] = {
+      {payload.data(), payload.size()}, {prefix, prefix_bytes}, {reinterpret_cast<const uint8_t*>(text), length}};
+  return append_row(tag, pieces, 3);
+}
+
+bool Section::row_bytes(wire::Row tag, const uint8_t* payload, size_t bytes) {
+  const Piece piece{payload, bytes};
+  return append_row(tag, &piece, 1);
+}
+
+bool Section::append_row(wire::Row tag, const Piece* pieces, unsigned n) {
+  ThreadRecord& r = *record_;
+  if (r.busy != 0) {
+    count(wire::Counter::k_lost_rows);
+    return false;
+  }
+  const Busy busy(r);
+  size_t bytes = 0;
+  for (unsigned i = 0; i < n; ++i) bytes += pieces[i].size;
+  const size_t need = bytes + 2 * wire::kMaxVarint;
+  Stream* stream = need < wire::kSlotBody / 2 ? stream_with_room(wire::kSlotRows, r.last_time, need) : nullptr;
+  if (stream == nullptr) {
+    // The event that needs the row will be there without a name.
+    count(wire::Counter::k_lost_rows);
+    return false;
+  }
+  uint8_t* at = stream->at;
+  at = wire::put_varint(at, static_cast<uint64_t>(tag));
+  at = wire::put_varint(at, bytes);
+  for (unsigned i = 0; i < n; ++i) {
+    memcpy(at, pieces[i].bytes, pieces[i].size);
+    at += pieces[i].size;
+  }
+  stream->at = at;
+  commit(*stream);
+  return true;
+}
+
+void seal_streams(ThreadRecord* record, uint64_t gen) {
+  for (Stream& stream : record->streams[gen & 1]) {
+    if (stream.gen != gen || stream.slot == nullptr) continue;
+    slot_seal(stream.slot);
+    stream.slot = nullptr;
+  }
+}
+
+}  // namespace traceaf::emitter

@@ -1,0 +1,43 @@
+// Span events of emitter/spans written through a section (see span_sink.h).
+#include "emitter/span_sink.h"
+
+#include "emitter/clock.h"
+#include "emitter/session.h"
+
+namespace traceaf::emitter {
+namespace {
+
+uint64_t span_id(uintptr_t base) { return (base - facts().min_addr) / facts().page_size; }
+
+void write_span(void* context, const spans::Span& span, wire::Ev type) {
+  auto& section = *static_cast<Section*>(context);
+  const uint64_t id = span_id(span.base);
+  RowBytes row;
+  row.number(id).number(static_cast<uint64_t>(span.source)).number(span.inferred ? 1 : 0).number(span.object_size);
+  section.row(wire::Row::kSpanInfo, row);
+  section.event(type, clock_now(), id, span.bytes / facts().page_size, span.kind_class);
+}
+
+void on_alloc(void* context, const spans::Span& span) { write_span(context, span, wire::Ev::kSpanAlloc); }
+void on_exists(void* context, const spans::Span& span) { write_span(context, span, wire::Ev::kSpan); }
+void on_free(void* context, uintptr_t base) {
+  static_cast<Section*>(context)->event(wire::Ev::kSpanFree, clock_now(), span_id(base));
+}
+
+}  // namespace
+
+spans::Sink span_sink(Section& section) { return {&section, on_alloc, on_free, on_exists}; }
+
+void reconcile_spans() {
+  Section section = Section::enter();
+  if (!section.ok()) return;
+  spans::Sink sink = span_sink(section);
+  spans::reconcile(sink);
+}
+
+void snapshot_spans(Section& section) {
+  spans::Sink sink = span_sink(section);
+  spans::snapshot(sink);
+}
+
+}  // namespace traceaf::emitter
