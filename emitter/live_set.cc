@@ -98,9 +98,12 @@ void write_shard(Section& section, Shard& shard, uint64_t snapshot) {
   }
 }
 
-// With the shard's lock held, before it changes.
-void keep_snapshot_exact(Section* section, Shard& shard) {
-  if (section != nullptr && section->ok()) write_shard(*section, shard, g_snapshot.load(std::memory_order_acquire));
+// With the shard's lock held, before it changes. False: the change can't be made without an event.
+bool keep_snapshot_exact(Section* section, Shard& shard) {
+  const uint64_t snapshot = g_snapshot.load(std::memory_order_acquire);
+  if (section == nullptr) return shard.written != snapshot || g_generation.load(std::memory_order_acquire) == 0;
+  write_shard(*section, shard, snapshot);
+  return true;
 }
 
 }  // namespace
@@ -119,25 +122,33 @@ void live_set_stop() {
   }
 }
 
-void live_set_add(Section* section, const LiveBlock& block) {
+bool live_set_add(Section* section, const LiveBlock& block) {
   const uint64_t hash = hash_of(block.address);
   Shard& shard = shard_of(hash);
   const Locked lock(shard.lock);
-  keep_snapshot_exact(section, shard);
+  if (!keep_snapshot_exact(section, shard)) return false;
   if (shard.used * 4 >= shard.capacity * 3 && !grow(shard) && shard.used + 1 >= shard.capacity) {
     // No memory: the block is missing from a later snapshot, its death will be one of an unknown block.
     count(wire::Counter::k_untracked_standby);
-    return;
+    return true;
   }
   insert(shard, block, hash);
+  return true;
 }
 
-void live_set_remove(Section* section, uintptr_t address) {
+bool live_set_remove(Section* section, uintptr_t address) {
   const uint64_t hash = hash_of(address);
   Shard& shard = shard_of(hash);
   const Locked lock(shard.lock);
-  keep_snapshot_exact(section, shard);
+  if (!keep_snapshot_exact(section, shard)) return false;
   erase(shard, address, hash);
+  return true;
+}
+
+void live_set_touch(Section* section, uintptr_t address) {
+  Shard& shard = shard_of(hash_of(address));
+  const Locked lock(shard.lock);
+  keep_snapshot_exact(section, shard);
 }
 
 void live_set_snapshot(Section& section) {

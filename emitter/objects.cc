@@ -26,25 +26,31 @@ bool may_record() {
   return gate() == kGateOn || gate() == kGateStandby;
 }
 
-void born(Section& section, Frame frame, const void* p, size_t size, wire::Entry entry, size_t align) {
+// False: see live_set.h, to be done again in a new section.
+bool born(Section& section, Frame frame, const void* p, size_t size, wire::Entry entry, size_t align) {
   ThreadRecord& record = section.record();
   Section* writer = section.ok() ? &section : nullptr;
   const uint32_t node = capture_context(writer, record, frame);
   const auto align_log2 = static_cast<uint8_t>(align > 1 ? __builtin_ctzll(align) : 0);
   const auto address = reinterpret_cast<uintptr_t>(p);
-  if (live_set_active())
-    live_set_add(writer, {address, size, node, static_cast<uint8_t>(entry), align_log2});
-  if (writer == nullptr) return;
+  if (live_set_active() &&
+      !live_set_add(writer, {address, size, node, static_cast<uint8_t>(entry), align_log2}))
+    return false;
+  if (writer == nullptr) return true;
   spans::Sink sink = span_sink(section);
   spans::object_born(record.span_cache, sink, address, size);
   const uint32_t type = type_of(section, node, entry, align_log2, size);
   section.event(wire::Ev::kHeapObjectAlloc, clock_now(), object_id(p), type);
+  return true;
 }
 
-// `time`: when the block was given up, before the allocator had it.
-void died(Section& section, Frame frame, const void* p, uint64_t time) {
-  if (live_set_active()) live_set_remove(section.ok() ? &section : nullptr, reinterpret_cast<uintptr_t>(p));
-  if (!section.ok()) return;
+// `time`: when the block was given up, before the allocator had it; 0: now.
+bool died(Section& section, Frame frame, const void* p, uint64_t time) {
+  if (live_set_active() && !live_set_remove(section.ok() ? &section : nullptr, reinterpret_cast<uintptr_t>(p)))
+    return false;
+  if (!section.ok()) return true;
+  // After the live set: it may just have written the block into a snapshot, which the death must follow.
+  if (time == 0) time = clock_now();
   ThreadRecord& record = section.record();
   if (section.event(wire::Ev::kHeapObjectFree, time, object_id(p))) {
     if (record.free_index_gen != section.generation()) {
@@ -58,34 +64,39 @@ void died(Section& section, Frame frame, const void* p, uint64_t time) {
     }
     ++record.free_index;
   }
+  return true;
+}
+
+bool dying(Section& section, Frame frame, const void* p) {
+  if (!died(section, frame, p, 0)) return false;
+  if (section.ok()) {
+    spans::Sink sink = span_sink(section);
+    spans::object_dying(section.record().span_cache, sink, reinterpret_cast<uintptr_t>(p));
+  }
+  return true;
+}
+
+// Runs `change` in a section (or standby section) of the calling thread until it is done.
+template <typename Change>
+void in_section(Change change) {
+  const Inside inside;
+  for (bool done = false; !done;) {
+    Section section = Section::enter();
+    done = (!section.ok() && !section.standby()) || change(section);
+  }
+  flusher_inline_work();
 }
 
 }  // namespace
 
 void object_born(Frame frame, const void* p, size_t size, wire::Entry entry, size_t align) {
   if (!may_record()) return;
-  const Inside inside;
-  {
-    Section section = Section::enter();
-    if (section.ok() || section.standby()) born(section, frame, p, size, entry, align);
-  }
-  flusher_inline_work();
+  in_section([&](Section& section) { return born(section, frame, p, size, entry, align); });
 }
 
 void object_dying(Frame frame, const void* p) {
   if (!may_record()) return;
-  const Inside inside;
-  {
-    Section section = Section::enter();
-    if (section.ok()) {
-      spans::Sink sink = span_sink(section);
-      died(section, frame, p, clock_now());
-      spans::object_dying(section.record().span_cache, sink, reinterpret_cast<uintptr_t>(p));
-    } else if (section.standby()) {
-      died(section, frame, p, 0);
-    }
-  }
-  flusher_inline_work();
+  in_section([&](Section& section) { return dying(section, frame, p); });
 }
 
 Move move_begin(const void* old) {
@@ -96,6 +107,7 @@ Move move_begin(const void* old) {
   if (!section.ok() && !section.standby()) return move;
   move.open = true;
   move.span = spans::before_move(reinterpret_cast<uintptr_t>(old));
+  if (live_set_active()) live_set_touch(section.ok() ? &section : nullptr, reinterpret_cast<uintptr_t>(old));
   move.time = clock_now();
   section.suspend();
   return move;
@@ -109,34 +121,36 @@ void move_failed(Move& move) {
 void move_freed(Move& move, Frame frame) {
   if (!move.open) return;
   const Inside inside;
-  Section section = Section::resume();
-  died(section, frame, move.old, move.time);
-  if (section.ok()) {
-    spans::Sink sink = span_sink(section);
-    spans::after_move(section.record().span_cache, sink, move.span, reinterpret_cast<uintptr_t>(move.old), 0, 0);
+  bool done = false;
+  {
+    Section section = Section::resume();
+    done = died(section, frame, move.old, move.time);
+    if (done && section.ok()) {
+      spans::Sink sink = span_sink(section);
+      spans::after_move(section.record().span_cache, sink, move.span, reinterpret_cast<uintptr_t>(move.old), 0, 0);
+    }
   }
+  // Recording began during the call: the snapshot has the old block, so its death comes now.
+  if (!done) in_section([&](Section& section) { return died(section, frame, move.old, 0); });
 }
 
 void move_done(Move& move, Frame frame, const void* p, size_t size, wire::Entry entry) {
   if (!move.open) return;
   const Inside inside;
+  bool done = false;
   {
     Section section = Section::resume();
-    const auto old = reinterpret_cast<uintptr_t>(move.old);
-    const auto fresh = reinterpret_cast<uintptr_t>(p);
-    ThreadRecord& record = section.record();
-    Section* writer = section.ok() ? &section : nullptr;
     // The death first: it carries the time before the real call, and stamps of one thread never fall.
-    died(section, frame, move.old, move.time);
-    const uint32_t node = capture_context(writer, record, frame);
-    if (live_set_active()) live_set_add(writer, {fresh, size, node, static_cast<uint8_t>(entry), 0});
-    if (writer == nullptr) return;
-    spans::Sink sink = span_sink(section);
-    spans::after_move(record.span_cache, sink, move.span, old, fresh, size);
-    const uint32_t type = type_of(section, node, entry, 0, size);
-    section.event(wire::Ev::kHeapObjectAlloc, clock_now(), object_id(p), type);
+    done = died(section, frame, move.old, move.time);
+    if (done && section.ok()) {
+      spans::Sink sink = span_sink(section);
+      spans::after_move(section.record().span_cache, sink, move.span, reinterpret_cast<uintptr_t>(move.old),
+                        reinterpret_cast<uintptr_t>(p), size);
+    }
+    if (done && born(section, frame, p, size, entry, 0)) return;
   }
-  flusher_inline_work();
+  if (!done) in_section([&](Section& section) { return died(section, frame, move.old, 0); });
+  in_section([&](Section& section) { return born(section, frame, p, size, entry, 0); });
 }
 
 void mapping_added(const void* at, size_t bytes, wire::SpanSource source) {

@@ -32,22 +32,36 @@ bool exceeds_size_limit(uint64_t end) {
   return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
 }
 
+// What tells one file from another, also when an inode number is used again.
+bool identify(int fd, OwnFile::Identity* identity) {
+  struct statx info {};
+  constexpr unsigned kMask = STATX_INO | STATX_BTIME;
+  const long r = sys::call(SYS_statx, fd, sys::word(""), AT_EMPTY_PATH, kMask, sys::word(&info));
+  if (sys::failed(r)) return false;
+  identity->device = uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
+  identity->inode = info.stx_ino;
+  // File systems without birth times leave it zero.
+  identity->born_ns = static_cast<uint64_t>(info.stx_btime.tv_sec) * 1000000000 + info.stx_btime.tv_nsec;
+  return true;
+}
+
+bool same(const OwnFile::Identity& a, const OwnFile::Identity& b) {
+  return a.device == b.device && a.inode == b.inode && a.born_ns == b.born_ns;
+}
+
 }  // namespace
 
 int OwnFile::create(const char* path) {
   if (strlen(path) >= kPathRoom) return -ENAMETOOLONG;
   const int fd = sys::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return fd;
-  struct stat info {};
-  const long r = sys::call(SYS_fstat, fd, sys::word(&info));
-  if (sys::failed(r)) {
+  if (!identify(fd, &identity_)) {
     sys::close(fd);
-    return static_cast<int>(r);
+    sys::unlink(path);
+    return -EIO;
   }
   memcpy(path_, path, strlen(path) + 1);
   fd_ = move_high(fd);
-  device_ = info.st_dev;
-  inode_ = info.st_ino;
   size_ = 0;
   return 0;
 }
@@ -56,8 +70,8 @@ int OwnFile::reopen() {
   fd_ = -1;
   const int fd = sys::open(path_, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -EBADF;
-  struct stat info {};
-  if (sys::failed(sys::call(SYS_fstat, fd, sys::word(&info))) || info.st_dev != device_ || info.st_ino != inode_) {
+  Identity found;
+  if (!identify(fd, &found) || !same(found, identity_)) {
     sys::close(fd);
     return -EBADF;
   }
@@ -67,10 +81,8 @@ int OwnFile::reopen() {
 
 int OwnFile::fd() {
   if (path_[0] == 0) return -EBADF;
-  struct stat info {};
-  if (fd_ >= 0 && !sys::failed(sys::call(SYS_fstat, fd_, sys::word(&info))) && info.st_dev == device_ &&
-      info.st_ino == inode_)
-    return fd_;
+  Identity found;
+  if (fd_ >= 0 && identify(fd_, &found) && same(found, identity_)) return fd_;
   return reopen();  // the number was closed, and is perhaps a file of the program now: it is left alone
 }
 

@@ -10,6 +10,9 @@ namespace traceaf::emitter {
 class OwnFile {
  public:
   static constexpr size_t kPathRoom = 1200;
+  struct Identity {
+    uint64_t device = 0, inode = 0, born_ns = 0;
+  };
 
   // Creates `path` (mode 0600, never following a link, never an existing file). Returns 0 or -errno.
   int create(const char* path);
@@ -31,8 +34,7 @@ class OwnFile {
   int reopen();
   char path_[kPathRoom] = "";
   int fd_ = -1;
-  uint64_t device_ = 0;
-  uint64_t inode_ = 0;
+  Identity identity_;
   uint64_t size_ = 0;
 };
 
