@@ -59,6 +59,21 @@ bool has_row(const Section& section, const ContextNode& node) {
   return node.row_gen.load(std::memory_order_acquire) == static_cast<uint32_t>(section.generation());
 }
 
+// A library that went away is said so in the generation that has its row.
+}  // namespace
+
+void context_unloaded_rows(Section& section) {
+  for (uint32_t id = 1; id <= module_count(); ++id) {
+    Module* module = module_by_id(id);
+    if (module == nullptr || (module->flags & wire::kModuleUnloaded) == 0) continue;
+    if (module->row_generation.load(std::memory_order_relaxed) != section.generation()) continue;
+    module->row_generation.store(0, std::memory_order_relaxed);
+    write_module_row(section, id);
+  }
+}
+
+namespace {
+
 void write_node_row(Section& section, uint32_t id, ContextNode* node) {
   write_module_row(section, node->module);
   const Module* module = module_by_id(node->module);

@@ -25,6 +25,8 @@ struct ContextNode {
 uint32_t context_of(Section* section, const unwind::Step* steps, uint32_t n, wire::NodeRoot root);
 // Writes the rows of `node` and its ancestors that the section's generation lacks.
 void context_rows(Section& section, uint32_t node);
+// Writes the Module rows of this generation again whose libraries were unloaded meanwhile, now with the flag.
+void context_unloaded_rows(Section& section);
 const ContextNode* context_node(uint32_t id);
 uint32_t context_nodes();
 

@@ -3,8 +3,10 @@
 
 #include "emitter/bare_thread.h"
 #include "emitter/clock.h"
+#include "emitter/context_tree.h"
 #include "emitter/counters.h"
 #include "emitter/generation.h"
+#include "emitter/modules.h"
 #include "emitter/recorder.h"
 #include "emitter/section.h"
 #include "emitter/session.h"
@@ -56,6 +58,16 @@ bool work() {
   return true;
 }
 
+// What changed in the address space without a call of ours, told in the generation that ends.
+void look_around() {
+  Section section = Section::enter();
+  if (!section.ok()) return;
+  spans::Sink sink = span_sink(section);
+  spans::reconcile(sink);
+  modules_invalidate();  // libc unloads its own helpers (gconv, NSS) without dlclose
+  context_unloaded_rows(section);
+}
+
 void obey_request() {
   const uint32_t request = g_tail->request.exchange(0, std::memory_order_acquire);
   if (request == 0) return;
@@ -74,7 +86,7 @@ void run() {
     if (g_stop.load(std::memory_order_acquire)) return;
     obey_request();
     // Not under the flush lock: a thread that holds the span set's lock may be waiting for us to free a slot.
-    if (generation_is_over()) reconcile_spans();
+    if (generation_is_over()) look_around();
     g_flush.lock();
     const bool going = work() && g_generation.load(std::memory_order_relaxed) != 0;
     g_flush.unlock();

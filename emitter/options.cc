@@ -81,7 +81,7 @@ constexpr Accepted kAccepted = [] {
   list.add(#option);                                   \
   list.add(values[0] == 0 ? "" : "=");                 \
   list.add(values);
-#include "emitter/options.inc"
+#include "emitter/wire/options.inc"
 #undef TRACEAF_OPTION
   return list;
 }();

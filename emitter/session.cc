@@ -21,7 +21,6 @@
 #include "emitter/span_sink.h"
 #include "emitter/spans/maps.h"
 #include "emitter/sys.h"
-#include "emitter/unwind/unwind.h"
 
 namespace traceaf::emitter {
 
@@ -92,7 +91,7 @@ void announce_stacks(Section& section) {
     if ((r->flags & wire::kThreadMain) != 0 && r->stack_bytes == 0 && r->stack_bounds.hi != 0) {
       char buffer[1024];
       spans::Mapping stack{};
-      if (spans::find_mapping(r->stack_bounds.hi - 1, buffer, sizeof(buffer), &stack)) {
+      if (spans::find_mapping(r->stack_bounds.hi - 1, buffer, sizeof(buffer), &stack) == spans::Found::kYes) {
         r->stack_lo = stack.start;
         r->stack_bytes = stack.end - stack.start;
       }
@@ -382,15 +381,8 @@ void fork_child() {
   set_gate(follow ? kGateChild : kGateOff);
 }
 
-void modules_changing() {
-  modules_unload_begin();
-  unwind::invalidate();
-}
-
-void modules_changed() {
-  unwind::invalidate();
-  modules_unload_end();
-}
+void modules_changing() { modules_unload_begin(); }
+void modules_changed() { modules_unload_end(); }
 
 void flusher_park() {
   if (own_process()) flusher_stop();

@@ -28,13 +28,6 @@ void on_free(void* context, uintptr_t base) {
 
 spans::Sink span_sink(Section& section) { return {&section, on_alloc, on_free, on_exists}; }
 
-void reconcile_spans() {
-  Section section = Section::enter();
-  if (!section.ok()) return;
-  spans::Sink sink = span_sink(section);
-  spans::reconcile(sink);
-}
-
 void snapshot_spans(Section& section) {
   spans::Sink sink = span_sink(section);
   spans::snapshot(sink);

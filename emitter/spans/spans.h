@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "emitter/recorder.h"
+#include "emitter/wire/events.h"
 #include "emitter/wire/rows.h"
 
 namespace traceaf::emitter::spans {
@@ -17,7 +18,7 @@ struct Span {
   uint64_t kind_class;   // wire::kSpanKindOther, or size class << 1 of a size-segregated span
   uint64_t object_size;  // of a size-segregated span, else 0
   wire::SpanSource source;
-  bool inferred;         // from allocator geometry, not observed
+  bool inferred;  // from allocator geometry, not observed
 };
 
 // Where span events go: the write section of the current thread, or a test.
@@ -50,8 +51,14 @@ void break_changed(Sink& sink);
 void reconcile(Sink& sink);
 // `exists` for every span.
 void snapshot(Sink& sink);
-// Forgets everything (recording was off) or keeps it (fork child: same address space).
+// Spans that could not be kept for want of memory.
+uint64_t lost();
+// Forgets everything (recording was off).
 void reset();
+// Around fork: hold the set still, and let go of it again in the parent or in the child, which keeps it (same address
+// space). A child of which before_fork() did not know may find the set torn; it then begins with an empty one.
+void before_fork();
+void after_fork_parent();
 void after_fork();
 
 }  // namespace traceaf::emitter::spans

@@ -29,9 +29,11 @@ struct Bounds {
 struct Step {
   uintptr_t ra;     // return address (for an interrupted frame: the interrupted pc itself)
   uint32_t module;  // emitter/modules.h id, 0 for code outside every ELF object
-  uint32_t flags;   // kInterrupted
+  uint32_t flags;   // kInterrupted, kGuessed
 };
-enum : uint32_t { kInterrupted = 1 };
+// kGuessed: reached over code without unwind tables by its frame pointer; frames may be missing below it. The walk is
+// kComplete all the same when it gets to the outermost frame.
+enum : uint32_t { kInterrupted = 1, kGuessed = 2 };
 
 // Writes the frames innermost first (out[0].ra == start.ra) into out[0, cap) and returns how many. `*end` says why the
 // walk ended (kComplete: at the outermost frame).
