@@ -213,6 +213,7 @@ void write_counters(TableWriter& out) {
   set_counter(wire::Counter::k_rss_peak_bytes, peak);
   set_counter(wire::Counter::k_own_bytes, g_own_bytes.load(std::memory_order_relaxed));
   set_counter(wire::Counter::k_context_nodes, context_nodes());
+  set_counter(wire::Counter::k_lost_spans, spans::lost());
   count(wire::Counter::k_generations);
   uint64_t uncounted = 0;
   for (const ThreadRecord* r = first_thread_record(); r != nullptr; r = r->next)
