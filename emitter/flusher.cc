@@ -21,7 +21,6 @@ namespace {
 constexpr uint32_t kWakeSlots = 8;     // sealed slots (128 KiB) that are worth a wake-up
 constexpr uint32_t kWakeThreads = 32;  // ended threads that are
 constexpr uint64_t kPatienceNs = 2000ull * 1000 * 1000;
-constexpr uint64_t kRetryNs = 100ull * 1000 * 1000;
 
 constinit BareThread g_thread;
 constinit Mutex g_control;                        // guards start and stop of g_thread

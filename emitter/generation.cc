@@ -236,10 +236,12 @@ bool write_tables(uint64_t gen, const End* end) {
   const uint64_t now = clock_now();
   {
     TableWriter rows(wire::kBatchRows, gen, now);
-    const ProcessRow process = process_row();
-    rows.entry(process.size + 2 * wire::kMaxVarint);
-    rows.number(static_cast<uint64_t>(wire::Row::kProcess));
-    rows.text(reinterpret_cast<const char*>(process.data), process.size);
+    if (g_process_row_generation.load(std::memory_order_relaxed) != gen) {
+      const ProcessRow process = process_row();
+      rows.entry(process.size + 2 * wire::kMaxVarint);
+      rows.number(static_cast<uint64_t>(wire::Row::kProcess));
+      rows.text(reinterpret_cast<const char*>(process.data), process.size);
+    }
     write_thread_rows(rows, gen);
     write_counters(rows);
     if (end != nullptr) {

@@ -15,6 +15,9 @@
 #endif
 
 namespace traceaf::emitter {
+
+constinit std::atomic<uint64_t> g_process_row_generation{0};
+
 namespace {
 
 constexpr size_t kCommandRoom = 4096;

@@ -1,6 +1,7 @@
 // What the Process row says of this process, and what /proc says of it from time to time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +19,8 @@ struct ProcessRow {
 // The payload is made once a session (under the flush lock or before threads) and stays.
 void process_row_prepare(const char* option_text);
 ProcessRow process_row();
+// The generation that has the row already: written at its start through a slot, so that kill -9 can't take it.
+extern std::atomic<uint64_t> g_process_row_generation;
 // Resident set now and its peak, in bytes; 0 where /proc does not tell.
 void read_resident(uint64_t* now, uint64_t* peak);
 // Name of thread `tid` as the kernel has it; its length.

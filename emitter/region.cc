@@ -5,6 +5,35 @@ namespace traceaf::emitter {
 
 std::atomic<uint64_t> g_own_bytes{0};
 
+namespace sys {
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TRACEAF_OWN_PLACE 0  // their shadows lie there
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TRACEAF_OWN_PLACE 0
+#endif
+#ifndef TRACEAF_OWN_PLACE
+#define TRACEAF_OWN_PLACE 1
+#endif
+
+void* next_place(size_t bytes) {
+#if TRACEAF_OWN_PLACE
+  constexpr uintptr_t kFirst = uintptr_t{0x2000} << 32;
+  // Moved by some bits of where the loader put us, so that our tables do not lie at the same address in every run.
+  static constinit std::atomic<uintptr_t> next{0};
+  const uintptr_t from = kFirst + ((reinterpret_cast<uintptr_t>(&next) >> 12 & 0xffffff) << 14);
+  const uintptr_t step = (bytes + 0xffff) & ~uintptr_t{0xffff};
+  return reinterpret_cast<void*>(from + next.fetch_add(step, std::memory_order_relaxed));
+#else
+  (void)bytes;
+  return nullptr;
+#endif
+}
+
+}  // namespace sys
+
 namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }

@@ -119,7 +119,8 @@ void begin_writing() {
   Section section = Section::enter();
   if (!section.ok()) return;
   const ProcessRow process = process_row();
-  section.row_bytes(wire::Row::kProcess, process.data, process.size);
+  if (section.row_bytes(wire::Row::kProcess, process.data, process.size))
+    g_process_row_generation.store(section.generation(), std::memory_order_relaxed);
   mark(section, wire::MarkerKind::kOn);
   announce_stacks(section);
   snapshot_spans(section);

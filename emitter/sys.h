@@ -37,13 +37,20 @@ inline long word(T* pointer) {
 
 inline bool failed(long result) { return result < 0 && result >= -4095; }
 
+// Where the next mapping of ours should go: a part of the address space where the kernel puts nothing by itself. So the
+// program's own mappings lie where they would without us, and none of ours gets into a hole that the program made in a
+// reservation and will unmap as a whole. Only a hint: an occupied place is never taken over.
+void* next_place(size_t bytes);
+
 // Anonymous private memory, or nullptr.
 inline void* map(size_t bytes) {
-  const long r = call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const long r = call(SYS_mmap, word(next_place(bytes)), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return failed(r) ? nullptr : reinterpret_cast<void*>(r);
 }
 inline void* map_file(int fd, size_t bytes, uint64_t offset) {
-  const long r = call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<long>(offset));
+  const long r = call(SYS_mmap, word(next_place(bytes)), static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                      static_cast<long>(offset));
   return failed(r) ? nullptr : reinterpret_cast<void*>(r);
 }
 inline long unmap(void* at, size_t bytes) { return call(SYS_munmap, word(at), static_cast<long>(bytes)); }
