@@ -101,6 +101,7 @@ struct Ending {
   wire::EndReason reason{};      // valid when an End row was read
   bool has_end = false;
   bool from_tail = false;        // the last part was recovered from the tail
+  bool damaged = false;          // bytes were cut off or cannot be read; a trace may be unfinished without that
   uint64_t lost_bytes = 0;       // bytes at the end of the file that could not be read
   std::string note;              // what is missing and where, in one sentence; empty when complete
 };
@@ -121,6 +122,7 @@ struct Profile {
   uint64_t unknown_frees = 0;    // frees of blocks never seen though the live set was exact
   uint64_t frees_before = 0;     // frees of blocks born before recording (or while it was off)
   uint64_t double_births = 0;    // births at an address that was already live
+  uint64_t reordered = 0;        // births and deaths of one address told in the wrong order within 1 us, put right
   uint64_t unknown_types = 0;    // births whose type id had no row
   uint64_t min_addr = 0, page_size = 0, clock_freq = 0;
   std::array<uint64_t, wire::kCounterSlots> counters{};  // last values of the recorder's counters

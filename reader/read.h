@@ -1,7 +1,9 @@
 // From a file to a Profile: what the views call.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "reader/profile.h"
@@ -16,7 +18,11 @@ struct ReadOptions {
 };
 
 // Reads the trace `file` (zstd or plain) and, when it is unfinished, its tail. A fault in the middle is no failure:
-// what was complete before it is in the profile and `ending` says what is missing. Fails only when nothing could be read.
+// what was complete before it is in the profile and `ending` says what is missing. Fails only when nothing could be
+// read.
 Result<Profile> read_profile(const std::string& file, const ReadOptions& options);
+// The same from memory: `trace` plain or zstd, `tail` the bytes of a tail file or empty. `name` stands in errors.
+Result<Profile> read_profile_bytes(std::span<const uint8_t> trace, std::span<const uint8_t> tail,
+                                   const std::string& name, const ReadOptions& options = {});
 
 }  // namespace traceaf::reader
