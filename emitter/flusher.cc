@@ -31,6 +31,10 @@ constinit std::atomic<bool> g_sleeping{false};
 constinit std::atomic<bool> g_dropping{false};
 constinit std::atomic<bool> g_due_seen{false};
 constinit std::atomic<uint32_t> g_ended_threads{0};
+// Standby needs no flusher, but somebody must hear the bell of `traceaf on PID`: it is started once the program is under
+// way. Until then, and without one, the threads of the program look for a request themselves.
+constinit std::atomic<uint32_t> g_standby_calls{0};
+constexpr uint32_t kStandbyCalls = 256;
 
 // Wakes the flusher if it sleeps. The bell is in the tail, so `traceaf on PID` can ring it as well.
 void ring() {
@@ -151,6 +155,10 @@ void flusher_due() {
 }
 
 void flusher_inline_work() {
+  if (g_thread.running()) return;
+  if (gate() == kGateStandby && g_standby_calls.fetch_add(1, std::memory_order_relaxed) == kStandbyCalls) flusher_start();
+  const wire::TailHeader* tail = g_tail;
+  if (tail != nullptr && tail->request.load(std::memory_order_relaxed) != 0) obey_request();
   if (!g_due_seen.load(std::memory_order_relaxed) || g_thread.running() || can_start()) return;
   work_inline();
 }

@@ -18,7 +18,8 @@ void flusher_due();
 wire::SlotHeader* flusher_wait_for_slot(wire::SlotKind kind, uint64_t gen, uint64_t m, uint64_t time);
 // A thread ended; reaping is worth a wake-up when many have.
 void flusher_thread_ended();
-// Outside every section: closes a due generation when no flusher can.
+// Outside every section, after each change: what must be done without a flusher (a due generation, a request from
+// outside), and starting it in standby.
 void flusher_inline_work();
 
 // Makes sure that it runs (state standby wants someone who hears the bell).

@@ -82,6 +82,7 @@ bool open_files() {
   g_tail->start_mono_ns = g_facts.start_time;
   g_tail->start_wall_ns = g_facts.start_wall_ns;
   g_parameters_fixed = true;
+  process_row_prepare(g_option_text);
   return true;
 }
 
@@ -169,7 +170,9 @@ void change_locked(RecordState to) {
       spans::reset();
       break;
   }
-  if (g_tail != nullptr) g_tail->state.store(static_cast<uint32_t>(g_state), std::memory_order_release);
+  if (g_tail == nullptr) return;
+  g_tail->state.store(static_cast<uint32_t>(g_state), std::memory_order_release);
+  if (to == RecordState::kOff) flusher_start();  // nobody else would hear a request to go on again
 }
 
 // The option text asks for something else, or is faulty.

@@ -3,10 +3,11 @@
 
 Each program runs once under valgrind without our library and once recorded. Both runs see the same environment, down
 to the lengths of its strings, and the same layout of memory as far as valgrind allows it, because programs hash
-addresses and copy their environment. A difference is allowed only where PROGRAMS names its amount and its cause.
+addresses and copy their environment. A difference is allowed only where PROGRAMS names its cause, and then only by whole multiples of what that cause changes.
 """
 
 import argparse
+import dataclasses
 import os
 import re
 import shutil
@@ -60,18 +61,34 @@ def cc1plus():
     return subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-# name, command ({e2e} is the folder of our programs), what to do before, and the differences that are allowed:
-# key -> (ours minus memcheck's, cause).
+@dataclasses.dataclass
+class Cause:
+    """Why a program makes some block in one of the two runs and not in the other, and what that changes."""
+
+    reason: str
+    change: dict  # key -> by how much, once
+    most: int  # times, in either direction
+
+
+# gcc's collector keeps, for each 4 GiB of addresses in which it has pages, a table of 4096 pointers that it never frees.
+# valgrind places mappings elsewhere than the kernel does, so their number differs.
+GGC_TABLE = Cause(
+    "a page table of gcc's collector for each 4 GiB of addresses that are in use",
+    {"allocations": 1, "frees": 0, "allocated_bytes": 32768, "live_blocks": 1, "live_bytes": 32768},
+    1,
+)
+
+# name, command ({e2e} is the folder of our programs), what to do before, and the cause of a difference, if there is one.
 PROGRAMS = [
-    ("ends", ["{e2e}/ends", "return"], None, {}),
-    ("exec_chain", ["{e2e}/exec_chain", "0", "5"], None, {}),
-    ("realloc_ladder", ["{e2e}/realloc_ladder"], None, {}),
-    ("containers", ["{e2e}/containers"], None, {}),
-    ("sqlite3", ["sqlite3", ":memory:", ".read q.sql"], prepare_sql, {}),
-    ("perl", ["perl", "-e", PERL], None, {}),
-    ("git", ["git", "--no-pager", "log", "--stat", "-p"], prepare_git, {}),
-    ("cc1plus", [cc1plus, "-quiet", "-O1", "small.cc", "-o", "small.s"], prepare_cxx, {}),
-    ("python3", ["/usr/bin/python3", "-I", "-S", "-c", PYTHON], None, {}),
+    ("ends", ["{e2e}/ends", "return"], None, None),
+    ("exec_chain", ["{e2e}/exec_chain", "0", "5"], None, None),
+    ("realloc_ladder", ["{e2e}/realloc_ladder"], None, None),
+    ("containers", ["{e2e}/containers"], None, None),
+    ("sqlite3", ["sqlite3", ":memory:", ".read q.sql"], prepare_sql, None),
+    ("perl", ["perl", "-e", PERL], None, None),
+    ("git", ["git", "--no-pager", "log", "--stat", "-p"], prepare_git, None),
+    ("cc1plus", [cc1plus, "-quiet", "-O1", "small.cc", "-o", "small.s"], prepare_cxx, GGC_TABLE),
+    ("python3", ["/usr/bin/python3", "-I", "-S", "-c", PYTHON], None, None),
 ]
 
 
@@ -144,7 +161,7 @@ def recorded_counts(context, command, env, preload):
     return numbers, done
 
 
-def compare(context, command, prepare, allowed):
+def compare(context, command, prepare, cause):
     """A text for the table; raises CheckFailed when a number differs without a cause."""
     command = [word() if callable(word) else word.replace("{e2e}", str(context.build / "e2e")) for word in command]
     env = base_environment(context)
@@ -161,17 +178,14 @@ def compare(context, command, prepare, allowed):
     ours, recorded = recorded_counts(context, command, env, preload)
     if plain.stdout != recorded.stdout or plain.returncode != recorded.returncode:
         raise CheckFailed("the recorded run behaves differently from the run under valgrind")
-    wrong, causes = [], []
-    for key in KEYS:
-        difference = ours[key] - theirs[key]
-        expected, cause = allowed.get(key, (0, ""))
-        if difference != expected:
-            wrong.append(f"{key}: {ours[key]}, memcheck {theirs[key]} ({difference:+}, expected {expected:+})")
-        if cause:
-            causes.append(f"{key} {expected:+}: {cause}")
-    if wrong:
-        raise CheckFailed("; ".join(wrong))
-    return " ".join(f"{key}={ours[key]}" for key in KEYS) + "".join(f"\n    {cause}" for cause in causes)
+    differences = {key: ours[key] - theirs[key] for key in KEYS}
+    told = " ".join(f"{key}={ours[key]}" for key in KEYS)
+    if not any(differences.values()):
+        return told
+    for times in range(-cause.most, cause.most + 1) if cause else ():
+        if differences == {key: times * cause.change[key] for key in KEYS}:
+            return f"{told}\n    {times:+} times: {cause.reason}"
+    raise CheckFailed("; ".join(f"{key}: {ours[key]}, memcheck {theirs[key]}" for key in KEYS if differences[key]))
 
 
 def main():
@@ -183,12 +197,12 @@ def main():
         print("SKIPPED: valgrind is not installed")
         return 1 if os.environ.get("CI") == "true" else SKIP_STATUS
     failures = 0
-    for name, command, prepare, allowed in PROGRAMS:
+    for name, command, prepare, cause in PROGRAMS:
         if options.names and name not in options.names:
             continue
         context = Context(options.build, f"count_{name}")
         try:
-            print(f"equal   {name}: {compare(context, command, prepare, allowed)}", flush=True)
+            print(f"equal   {name}: {compare(context, command, prepare, cause)}", flush=True)
         except CheckFailed as error:
             print(f"FAILED  {name}: {error}", flush=True)
             failures += 1

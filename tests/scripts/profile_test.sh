@@ -18,7 +18,7 @@ status=0
 grep -qx 'one line' out || fail "the command's output is missing"
 grep -q 'sh -c' out || fail "no summary of the command"
 grep -qi 'peak' out || fail "the summary shows no peak"
-[ -n "$(find . -name 'traceaf.sh.*.traf')" ] || fail "no trace in the working directory"
+[ -n "$(find . -name 'traceaf.*.traf')" ] || fail "no trace in the working directory"
 [ -z "$(find . -name '*.tail')" ] || fail "a tail was left"
 
 status=0

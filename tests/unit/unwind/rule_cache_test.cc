@@ -84,6 +84,7 @@ TEST(RuleCache, ReadersNeverSeeAHalfWrittenRule) {
     threads.emplace_back([&] {
       while (!stop) {
         const RuleTable* table = g_rule_table.load(std::memory_order_acquire);
+        if (table == nullptr) continue;  // no rule is known yet
         for (uint64_t i = 0; i < kRules; i += 7) {
           const Rule rule = table->find(key_of(kBase + i));
           if (!rule) continue;
