@@ -32,11 +32,12 @@ bool exceeds_size_limit(uint64_t end) {
   return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
 }
 
-// What tells one file from another, also when an inode number is used again.
-bool identify(int fd, OwnFile::Identity* identity) {
+// What tells one file from another, also when an inode number is used again: of `name` in the folder `fd`, or of `fd`
+// itself when the name is empty.
+bool identify(int fd, OwnFile::Identity* identity, const char* name = "") {
   struct statx info {};
   constexpr unsigned kMask = STATX_INO | STATX_BTIME;
-  const long r = sys::call(SYS_statx, fd, sys::word(""), AT_EMPTY_PATH, kMask, sys::word(&info));
+  const long r = sys::call(SYS_statx, fd, sys::word(name), AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, kMask, sys::word(&info));
   if (sys::failed(r)) return false;
   identity->device = uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
   identity->inode = info.stx_ino;
@@ -62,13 +63,36 @@ int OwnFile::create(const char* path) {
   }
   memcpy(path_, path, strlen(path) + 1);
   fd_ = move_high(fd);
+  open_folder();
   size_ = 0;
   return 0;
 }
 
+// The folder is held open too: after a chroot the path leads nowhere, and the tail still wants to be removed.
+void OwnFile::open_folder() {
+  char folder[kPathRoom];
+  size_t length = strlen(path_);
+  while (length > 1 && path_[length - 1] != '/') --length;
+  memcpy(folder, path_, length);
+  folder[length] = 0;
+  name_ = path_ + length;
+  folder_ = sys::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder_ < 0) return;
+  folder_ = move_high(folder_);
+  if (!identify(folder_, &folder_identity_)) folder_ = -1;
+}
+
+int OwnFile::folder() const {
+  Identity found;
+  if (folder_ >= 0 && identify(folder_, &found) && same(found, folder_identity_)) return folder_;
+  return -EBADF;
+}
+
 int OwnFile::reopen() {
   fd_ = -1;
-  const int fd = sys::open(path_, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const int in = folder();
+  const int fd = static_cast<int>(sys::call(SYS_openat, in >= 0 ? in : AT_FDCWD, sys::word(in >= 0 ? name_ : path_),
+                                            O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (fd < 0) return -EBADF;
   Identity found;
   if (!identify(fd, &found) || !same(found, identity_)) {
@@ -131,11 +155,19 @@ int OwnFile::reserve(uint64_t offset, size_t bytes) {
 
 void OwnFile::close() {
   if (fd_ >= 0 && fd() >= 0) sys::close(fd_);
+  if (folder() >= 0) sys::close(folder_);
   fd_ = -1;
+  folder_ = -1;
 }
 
 void OwnFile::unlink() {
-  if (path_[0] != 0) sys::unlink(path_);
+  if (path_[0] == 0) return;
+  const int in = folder();
+  const char* name = in >= 0 ? name_ : path_;
+  Identity found;
+  const int from = in >= 0 ? in : AT_FDCWD;
+  // Somebody may have put another file in its place: that one stays.
+  if (identify(from, &found, name) && same(found, identity_)) sys::call(SYS_unlinkat, from, sys::word(name), 0);
 }
 
 void OwnFile::forget() {

@@ -32,9 +32,15 @@ class OwnFile {
 
  private:
   int reopen();
+  void open_folder();
+  // The folder's descriptor when it is still ours, else -EBADF.
+  [[nodiscard]] int folder() const;
   char path_[kPathRoom] = "";
   int fd_ = -1;
   Identity identity_;
+  int folder_ = -1;
+  Identity folder_identity_;
+  const char* name_ = nullptr;  // in path_
   uint64_t size_ = 0;
 };
 
