@@ -99,6 +99,22 @@ std::string root_label(uint32_t root) {
   return "[cut]";
 }
 
+namespace {
+
+void add_stats(MergedSite& to, const MergedSite& from) {
+  add(to.allocated, from.allocated);
+  add(to.freed, from.freed);
+  add(to.live, from.live);
+  add(to.peak, from.peak);
+  add(to.temporary, from.temporary);
+  to.entries |= from.entries;
+  to.first_birth_ns = std::min(to.first_birth_ns, from.first_birth_ns);
+  to.last_birth_ns = std::max(to.last_birth_ns, from.last_birth_ns);
+  to.lifetime_ns += from.lifetime_ns;
+}
+
+}  // namespace
+
 std::vector<MergedSite> merge_sites(const Profile& profile, const StackTree& tree) {
   std::vector<MergedSite> merged;
   tsl::robin_map<uint32_t, uint32_t> index;
@@ -106,18 +122,26 @@ std::vector<MergedSite> merge_sites(const Profile& profile, const StackTree& tre
     const uint32_t step = tree.leaf_of(site.node);
     const auto [at, added] = index.try_emplace(step, static_cast<uint32_t>(merged.size()));
     if (added) merged.emplace_back().step = step;
-    MergedSite& to = merged[at->second];
-    to.entries |= uint32_t{1} << (site.entry < 32 && wire::entry_name(site.entry) != "?" ? site.entry : 0);
-    add(to.allocated, site.allocated);
-    add(to.freed, site.freed);
-    add(to.live, site.live);
-    add(to.peak, site.peak);
-    add(to.temporary, site.temporary);
-    to.first_birth_ns = std::min(to.first_birth_ns, site.first_birth_ns);
-    to.last_birth_ns = std::max(to.last_birth_ns, site.last_birth_ns);
-    to.lifetime_ns += site.lifetime_ns;
+    const uint32_t entry = site.entry < 32 && wire::entry_name(site.entry) != "?" ? site.entry : 0;
+    add_stats(merged[at->second], {step, uint32_t{1} << entry, site.allocated, site.freed, site.live, site.peak,
+                                   site.temporary, site.first_birth_ns, site.last_birth_ns, site.lifetime_ns});
   }
   return merged;
+}
+
+std::vector<MergedSite> merge_places(const std::vector<MergedSite>& sites, const StackTree& tree) {
+  std::vector<MergedSite> places;
+  tsl::robin_map<FrameId, uint32_t> index;
+  for (const MergedSite& site : sites) {
+    const FrameId frame = tree.steps()[tree.site_step(site.step)].frame;
+    const auto [at, added] = index.try_emplace(frame, static_cast<uint32_t>(places.size()));
+    if (added) {
+      places.push_back(site);
+    } else {
+      add_stats(places[at->second], site);
+    }
+  }
+  return places;
 }
 
 std::vector<std::string> entry_names(uint32_t mask) {

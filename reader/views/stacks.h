@@ -52,6 +52,9 @@ struct MergedSite {
   uint64_t lifetime_ns = 0;
 };
 std::vector<MergedSite> merge_sites(const Profile& profile, const StackTree& tree);
+// The sites of one place (the frame that names them, whatever its callers) as one. `sites` are ranked; the first of a
+// place lends it its stack. The result keeps the order of the first ones: rank it again.
+std::vector<MergedSite> merge_places(const std::vector<MergedSite>& sites, const StackTree& tree);
 // Names of the entry points in a MergedSite's mask.
 std::vector<std::string> entry_names(uint32_t mask);
 

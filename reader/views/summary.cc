@@ -187,7 +187,7 @@ Lines headlines(const Profile& p, const Names& names) {
 Document summary_view(const Profile& profile, const Names& names, const ViewOptions& options) {
   const StackTree tree(profile, names);
   const auto merged = merge_sites(profile, tree);
-  const auto at_peak = ranked(merged, tree, Metric::kPeak);
+  const auto at_peak = ranked(merge_places(ranked(merged, tree, Metric::kPeak), tree), tree, Metric::kPeak);
   const auto at_end = ranked(merged, tree, Metric::kLive);
 
   Document document;

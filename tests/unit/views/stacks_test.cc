@@ -167,6 +167,27 @@ TEST(Stacks, EachMetricRanksByItsOwnValue) {
   EXPECT_EQ(functions(stack_of(tree, ranked(merge_sites(s.profile, tree), tree, Metric::kPeak)[0].step))[0], "peak");
 }
 
+TEST(Stacks, OnePlaceReachedByManyPathsIsOneRowOfASummary) {
+  Sample s;
+  const uint32_t main = s.frame(kComplete, "main", "m.c", 1);
+  const uint32_t a = s.frame(main, "a", "m.c", 2);
+  const uint32_t b = s.frame(main, "b", "m.c", 3);
+  s.site(s.frame(a, "make", "m.c", 9), kMalloc, 1, 10, 1, 3);
+  s.site(s.frame(b, "make", "m.c", 9), kMalloc, 1, 10, 1, 4);
+  s.site(s.frame(b, "other", "m.c", 20), kMalloc, 1, 10, 1, 5);
+  const Names names = s.names();
+  const StackTree tree(s.profile, names);
+  const auto sites = ranked(merge_sites(s.profile, tree), tree, Metric::kPeak);
+  ASSERT_EQ(sites.size(), 3U);
+  const auto places = ranked(merge_places(sites, tree), tree, Metric::kPeak);
+  ASSERT_EQ(places.size(), 2U);
+  EXPECT_EQ(functions(stack_of(tree, places[0].step))[0], "make");
+  EXPECT_EQ(functions(stack_of(tree, places[0].step))[1], "b");  // the larger part lends its stack
+  uint64_t peak = 0;
+  for (const auto& site : s.profile.sites) peak += site.peak.bytes;
+  EXPECT_EQ(places[0].peak.bytes + places[1].peak.bytes, peak);
+}
+
 TEST(Stacks, UnknownEntryPointsAreKept) {
   EXPECT_EQ(entry_names(1), (std::vector<std::string>{"?"}));
   Sample s;
