@@ -1,8 +1,8 @@
 // A kernel thread without libc (see bare_thread.h).
 #include "emitter/bare_thread.h"
 
-#include <cerrno>
 #include <sched.h>
+#include <cerrno>
 
 #include "emitter/region.h"
 #include "emitter/sys.h"
@@ -69,7 +69,7 @@ int BareThread::start(void (*body)()) {
   auto* thread_pointer = stack_top + below;
   *reinterpret_cast<void**>(thread_pointer) = thread_pointer;
   *reinterpret_cast<void**>(thread_pointer + 16) = thread_pointer;  // glibc's tcb.self
-  auto** top = reinterpret_cast<void**>(stack_top) - 1;             // popped, which leaves rsp aligned to 16 at the call
+  auto** top = reinterpret_cast<void**>(stack_top) - 1;  // popped, which leaves rsp aligned to 16 at the call
   *top = reinterpret_cast<void*>(body);
 
   uint64_t all = ~uint64_t{0};

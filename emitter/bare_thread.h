@@ -1,5 +1,6 @@
-// A kernel thread that libc does not know: made by clone with a stack and a dummy thread block of ours. It must not call
-// libc beyond mem* and str*, and ends by returning. libc goes on believing what it believed about the number of threads.
+// A kernel thread that libc does not know: made by clone with a stack and a dummy thread block of ours. It must not
+// call libc beyond mem* and str*, and ends by returning. libc goes on believing what it believed about the number of
+// threads.
 #pragma once
 
 #include <atomic>

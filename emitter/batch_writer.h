@@ -10,7 +10,8 @@
 
 namespace traceaf::emitter {
 
-// Frames `body` as an EventBatch (or, with `experimental`, as a batch of the AllocFree experiment) and gives it to the sink.
+// Frames `body` as an EventBatch (or, with `experimental`, as a batch of the AllocFree experiment) and gives it to the
+// sink.
 void write_batch(bool experimental, uint64_t gen, uint64_t m, uint64_t time, const void* body, size_t bytes);
 
 // Collects entries of one kind and writes a batch whenever the next one would not fit. Uses one static buffer: only one

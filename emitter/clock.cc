@@ -1,9 +1,9 @@
 // The recorder's clock (see clock.h): a minimal look-up of one symbol in the vDSO's dynamic section.
 #include "emitter/clock.h"
 
-#include <cstring>
 #include <elf.h>
 #include <sys/auxv.h>
+#include <cstring>
 
 #include "emitter/sys.h"
 

@@ -32,8 +32,7 @@ uint32_t child_of(uint32_t parent, const unwind::Step& step) {
   }
   const uint64_t hash = mix(step.ra, (uint64_t{parent} << 16) ^ step.module);
   const uint32_t index = g_nodes.find_or_add(
-      hash,
-      [&](const ContextNode& n) { return n.ra == step.ra && n.parent == parent && n.module == step.module; },
+      hash, [&](const ContextNode& n) { return n.ra == step.ra && n.parent == parent && n.module == step.module; },
       [&](ContextNode& n, uint32_t) {
         n.ra = step.ra;
         n.parent = parent;
@@ -50,7 +49,8 @@ void write_module_row(Section& section, uint32_t id) {
   RowBytes row;
   row.number(id).number(module->flags).number(module->start).number(module->end).number(module->bias);
   row.text(reinterpret_cast<const char*>(module->build_id), module->build_id_bytes);
-  // Two threads may both write it: the rows are equal. Marked after the row is there, so nobody relies on a missing one.
+  // Two threads may both write it: the rows are equal. Marked after the row is there, so nobody relies on a missing
+  // one.
   if (section.row(wire::Row::kModule, row, module->path, module->path_bytes))
     module->row_generation.store(section.generation(), std::memory_order_release);
 }

@@ -1,5 +1,6 @@
 // The calling-context tree: every distinct call path is one node, found or added by (parent, return address, module).
-// Insert-only and lock-free; ids are dense from wire::kFirstNode and keep their meaning for the life of the process image.
+// Insert-only and lock-free; ids are dense from wire::kFirstNode and keep their meaning for the life of the process
+// image.
 #pragma once
 
 #include <atomic>
@@ -17,11 +18,11 @@ struct ContextNode {
   uint32_t module;
   std::atomic<uint32_t> next;        // in the hash chain
   std::atomic<uint32_t> last_child;  // child that was found last: most lookups end here
-  std::atomic<uint32_t> row_gen;     // low half of the generation whose Node row exists; rows are written before it is set
+  std::atomic<uint32_t> row_gen;  // low half of the generation whose Node row exists; rows are written before it is set
 };
 
-// The node of the stack steps[0, n) (innermost first) under `root`. With a section, rows (Module, Node) that its generation
-// lacks are written first. When there is no memory for nodes the stack is cut at its inner end.
+// The node of the stack steps[0, n) (innermost first) under `root`. With a section, rows (Module, Node) that its
+// generation lacks are written first. When there is no memory for nodes the stack is cut at its inner end.
 uint32_t context_of(Section* section, const unwind::Step* steps, uint32_t n, wire::NodeRoot root);
 // Writes the rows of `node` and its ancestors that the section's generation lacks.
 void context_rows(Section& section, uint32_t node);

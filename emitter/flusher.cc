@@ -11,8 +11,8 @@
 #include "emitter/section.h"
 #include "emitter/session.h"
 #include "emitter/slots.h"
-#include "emitter/spans/spans.h"
 #include "emitter/span_sink.h"
+#include "emitter/spans/spans.h"
 #include "emitter/sys.h"
 
 namespace traceaf::emitter {
@@ -23,16 +23,16 @@ constexpr uint32_t kWakeThreads = 32;  // ended threads that are
 constexpr uint64_t kPatienceNs = 2000ull * 1000 * 1000;
 
 constinit BareThread g_thread;
-constinit Mutex g_control;                        // guards start and stop of g_thread
+constinit Mutex g_control;  // guards start and stop of g_thread
 constinit std::atomic<uint32_t> g_parked{0};
 constinit std::atomic<bool> g_stop{false};
-constinit std::atomic<bool> g_refused{false};     // the kernel gave no thread: work inline
+constinit std::atomic<bool> g_refused{false};  // the kernel gave no thread: work inline
 constinit std::atomic<bool> g_sleeping{false};
 constinit std::atomic<bool> g_dropping{false};
 constinit std::atomic<bool> g_due_seen{false};
 constinit std::atomic<uint32_t> g_ended_threads{0};
-// Standby needs no flusher, but somebody must hear the bell of `traceaf on PID`: it is started once the program is under
-// way. Until then, and without one, the threads of the program look for a request themselves.
+// Standby needs no flusher, but somebody must hear the bell of `traceaf on PID`: it is started once the program is
+// under way. Until then, and without one, the threads of the program look for a request themselves.
 constinit std::atomic<uint32_t> g_standby_calls{0};
 constexpr uint32_t kStandbyCalls = 256;
 
@@ -110,9 +110,7 @@ void run() {
   }
 }
 
-bool can_start() {
-  return g_parked.load(std::memory_order_relaxed) == 0 && !g_refused.load(std::memory_order_relaxed);
-}
+bool can_start() { return g_parked.load(std::memory_order_relaxed) == 0 && !g_refused.load(std::memory_order_relaxed); }
 
 // Does the flusher's work on the calling thread, unless somebody else is at it.
 void work_inline() {
@@ -156,7 +154,8 @@ void flusher_due() {
 
 void flusher_inline_work() {
   if (g_thread.running()) return;
-  if (gate() == kGateStandby && g_standby_calls.fetch_add(1, std::memory_order_relaxed) == kStandbyCalls) flusher_start();
+  if (gate() == kGateStandby && g_standby_calls.fetch_add(1, std::memory_order_relaxed) == kStandbyCalls)
+    flusher_start();
   const wire::TailHeader* tail = g_tail;
   if (tail != nullptr && tail->request.load(std::memory_order_relaxed) != 0) obey_request();
   if (!g_due_seen.load(std::memory_order_relaxed) || g_thread.running() || can_start()) return;
@@ -183,8 +182,8 @@ wire::SlotHeader* flusher_wait_for_slot(wire::SlotKind kind, uint64_t gen, uint6
     slot = slot_claim(kind, gen, m, time);
   }
   count(wire::Counter::k_wait_ns, clock_now() - begin);
-  // The output is stuck (a hung disk, a stopped flusher): the program must not be. Until the flusher gets on, events are
-  // dropped at once and counted in lost_events.
+  // The output is stuck (a hung disk, a stopped flusher): the program must not be. Until the flusher gets on, events
+  // are dropped at once and counted in lost_events.
   if (slot == nullptr) g_dropping.store(true, std::memory_order_relaxed);
   return slot;
 }

@@ -1,6 +1,6 @@
-// The background half of recording: a bare thread that moves full batches to the output, closes generations when they are
-// due, reaps threads, and obeys the control word in the tail. Without it (it may not be made, or is parked) the threads of
-// the program do the same work inline.
+// The background half of recording: a bare thread that moves full batches to the output, closes generations when they
+// are due, reaps threads, and obeys the control word in the tail. Without it (it may not be made, or is parked) the
+// threads of the program do the same work inline.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace traceaf::emitter {
 void flusher_slot_taken();
 // The generation is due (the clock passed g_generation_due). Cheap when called again.
 void flusher_due();
-// No slot is free: waits for one a bounded time. nullptr: the event is lost. Waiting is counted, and after a wait in vain
-// nobody waits again until the flusher got something done.
+// No slot is free: waits for one a bounded time. nullptr: the event is lost. Waiting is counted, and after a wait in
+// vain nobody waits again until the flusher got something done.
 wire::SlotHeader* flusher_wait_for_slot(wire::SlotKind kind, uint64_t gen, uint64_t m, uint64_t time);
 // A thread ended; reaping is worth a wake-up when many have.
 void flusher_thread_ended();

@@ -340,9 +340,7 @@ void generation_reap() {
   }
 }
 
-bool generation_is_large() {
-  return g_generation_bytes.load(std::memory_order_relaxed) >= settings().generation_bytes;
-}
+bool generation_is_large() { return g_generation_bytes.load(std::memory_order_relaxed) >= settings().generation_bytes; }
 
 void generation_skip() { ++g_last; }
 

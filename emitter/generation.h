@@ -1,5 +1,5 @@
-// Generations: self-contained parts of the trace. Closing one moves every writer to the next, collects its batches, and adds
-// its tables. One thread at a time, under the flush lock.
+// Generations: self-contained parts of the trace. Closing one moves every writer to the next, collects its batches, and
+// adds its tables. One thread at a time, under the flush lock.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// An insert-only interning map after the idea of Go's tracer: lookups take no lock, an insert is one compare-exchange on a
-// chain's head, ids are dense, memory comes in chunks that stay. (Go's is a trie; a table with chains needs one load
-// where the trie needs one a level, and its 2^k heads are untouched zero pages until used.)
+// An insert-only interning map after the idea of Go's tracer: lookups take no lock, an insert is one compare-exchange
+// on a chain's head, ids are dense, memory comes in chunks that stay. (Go's is a trie; a table with chains needs one
+// load where the trie needs one a level, and its 2^k heads are untouched zero pages until used.)
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ class InternMap {
   // One more than the highest index given out.
   [[nodiscard]] uint32_t limit() const { return next_index_.load(std::memory_order_acquire); }
 
-  // Index of the entry for which equal(entry), else of a new one set up by fill(entry, index) before anyone can find it;
-  // 0 when there is no memory. Two threads may fill for one key at once: one wins, the other's index stays unused.
+  // Index of the entry for which equal(entry), else of a new one set up by fill(entry, index) before anyone can find
+  // it; 0 when there is no memory. Two threads may fill for one key at once: one wins, the other's index stays unused.
   template <typename Equal, typename Fill>
   uint32_t find_or_add(uint64_t hash, Equal equal, Fill fill) {
     std::atomic<uint32_t>* heads = heads_.load(std::memory_order_acquire);

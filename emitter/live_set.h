@@ -10,7 +10,7 @@
 namespace traceaf::emitter {
 
 struct LiveBlock {
-  uintptr_t address;   // 0: empty
+  uintptr_t address;  // 0: empty
   uint64_t size;
   uint32_t node;
   uint8_t entry;

@@ -33,8 +33,7 @@ bool born(Section& section, Frame frame, const void* p, size_t size, wire::Entry
   const uint32_t node = capture_context(writer, record, frame);
   const auto align_log2 = static_cast<uint8_t>(align > 1 ? __builtin_ctzll(align) : 0);
   const auto address = reinterpret_cast<uintptr_t>(p);
-  if (live_set_active() &&
-      !live_set_add(writer, {address, size, node, static_cast<uint8_t>(entry), align_log2}))
+  if (live_set_active() && !live_set_add(writer, {address, size, node, static_cast<uint8_t>(entry), align_log2}))
     return false;
   if (writer == nullptr) return true;
   spans::Sink sink = span_sink(section);

@@ -46,10 +46,20 @@ bool parse_size(Text text, uint64_t low, uint64_t high, uint64_t* out) {
   unsigned shift = 0;
   if (used + 1 == text.size) {
     switch (text.at[used]) {
-      case 'k': case 'K': shift = 10; break;
-      case 'm': case 'M': shift = 20; break;
-      case 'g': case 'G': shift = 30; break;
-      default: return false;
+      case 'k':
+      case 'K':
+        shift = 10;
+        break;
+      case 'm':
+      case 'M':
+        shift = 20;
+        break;
+      case 'g':
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        return false;
     }
   } else if (used != text.size) {
     return false;
@@ -112,7 +122,7 @@ const char* set_option(Text name, Text value, Options* o) {
   }
   if (name.is("generation_size")) {
     return parse_size(value, uint64_t{64} << 10, uint64_t{1} << 30, &o->generation_bytes) ? nullptr
-                                                                                           : "a size from 64K to 1G";
+                                                                                          : "a size from 64K to 1G";
   }
   if (name.is("depth")) {
     uint64_t depth = 0;
@@ -121,10 +131,14 @@ const char* set_option(Text name, Text value, Options* o) {
     return nullptr;
   }
   if (name.is("stacks")) {
-    if (value.is("alloc")) o->stacks = Stacks::kAlloc;
-    else if (value.is("both")) o->stacks = Stacks::kBoth;
-    else if (value.is("none")) o->stacks = Stacks::kNone;
-    else return "alloc, both or none";
+    if (value.is("alloc"))
+      o->stacks = Stacks::kAlloc;
+    else if (value.is("both"))
+      o->stacks = Stacks::kBoth;
+    else if (value.is("none"))
+      o->stacks = Stacks::kNone;
+    else
+      return "alloc, both or none";
     return nullptr;
   }
   if (name.is("follow")) return parse_bool(value, &o->follow) ? nullptr : "0 or 1";
@@ -133,10 +147,14 @@ const char* set_option(Text name, Text value, Options* o) {
 }
 
 const char* set_word(Text word, Options* o) {
-  if (word.is("0")) o->state = wire::RecordState::kOff;
-  else if (word.is("1")) o->state = wire::RecordState::kOn;
-  else if (word.is("standby")) o->state = wire::RecordState::kStandby;
-  else return set_option(word, {"", 0}, o);
+  if (word.is("0"))
+    o->state = wire::RecordState::kOff;
+  else if (word.is("1"))
+    o->state = wire::RecordState::kOn;
+  else if (word.is("standby"))
+    o->state = wire::RecordState::kStandby;
+  else
+    return set_option(word, {"", 0}, o);
   return nullptr;
 }
 
@@ -154,10 +172,9 @@ OptionError parse_options(const char* text, Options* options) {
     const char* accepted = nullptr;
     if (item.size != 0) {
       const auto* equals = static_cast<const char*>(memchr(item.at, '=', item.size));
-      accepted = equals == nullptr
-                     ? set_word(item, options)
-                     : set_option({item.at, static_cast<size_t>(equals - item.at)},
-                                  {equals + 1, static_cast<size_t>(end - equals - 1)}, options);
+      accepted = equals == nullptr ? set_word(item, options)
+                                   : set_option({item.at, static_cast<size_t>(equals - item.at)},
+                                                {equals + 1, static_cast<size_t>(end - equals - 1)}, options);
     }
     if (accepted != nullptr) {
       const size_t shown = item.size < sizeof(error.item) - 1 ? item.size : sizeof(error.item) - 1;

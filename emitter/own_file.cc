@@ -1,10 +1,10 @@
 // A file of ours inside somebody else's program (see own_file.h).
 #include "emitter/own_file.h"
 
+#include <sys/resource.h>
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <sys/resource.h>
 
 #include "emitter/sys.h"
 
@@ -37,7 +37,8 @@ bool exceeds_size_limit(uint64_t end) {
 bool identify(int fd, OwnFile::Identity* identity, const char* name = "") {
   struct statx info {};
   constexpr unsigned kMask = STATX_INO | STATX_BTIME;
-  const long r = sys::call(SYS_statx, fd, sys::word(name), AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, kMask, sys::word(&info));
+  const long r =
+      sys::call(SYS_statx, fd, sys::word(name), AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, kMask, sys::word(&info));
   if (sys::failed(r)) return false;
   identity->device = uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
   identity->inode = info.stx_ino;
@@ -252,13 +253,27 @@ bool expand_name(const char* pattern, unsigned attempt, uint64_t wall_ns, char* 
       continue;
     }
     switch (pattern[++i]) {
-      case 'e': add_program(name); break;
-      case 'p': name.add_number(static_cast<uint64_t>(sys::pid())); break;
-      case 'n': name.add_number(attempt); break;
-      case 'h': add_host(name); break;
-      case 't': name.add_number(wall_ns / 1000000000); break;
-      case '%': name.add("%", 1); break;
-      default: name.add(pattern + i - 1, 2); break;
+      case 'e':
+        add_program(name);
+        break;
+      case 'p':
+        name.add_number(static_cast<uint64_t>(sys::pid()));
+        break;
+      case 'n':
+        name.add_number(attempt);
+        break;
+      case 'h':
+        add_host(name);
+        break;
+      case 't':
+        name.add_number(wall_ns / 1000000000);
+        break;
+      case '%':
+        name.add("%", 1);
+        break;
+      default:
+        name.add(pattern + i - 1, 2);
+        break;
     }
   }
   if (!numbered) {

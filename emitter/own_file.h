@@ -1,5 +1,6 @@
 // A file of ours inside a program that may close, reuse or run out of descriptors, change its folder or its root, or
-// limit file sizes: made once under a name of its own, checked before each use, reopened by its absolute path when lost.
+// limit file sizes: made once under a name of its own, checked before each use, reopened by its absolute path when
+// lost.
 #pragma once
 
 #include <cstddef>

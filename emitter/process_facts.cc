@@ -1,9 +1,9 @@
 // Facts of the process for the trace (see process_facts.h).
 #include "emitter/process_facts.h"
 
-#include <cstring>
-#include <cerrno>
 #include <sys/resource.h>
+#include <cerrno>
+#include <cstring>
 
 #include "emitter/clock.h"
 #include "emitter/session.h"

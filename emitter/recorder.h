@@ -53,7 +53,8 @@ void mapping_restored(const void* at, size_t bytes);
 void break_changed();
 
 // ---- threads -------------------------------------------------------------------------------------------------------
-// First thing on a new thread, with its stack [lo, lo + bytes). Threads that skip it are registered at their first event.
+// First thing on a new thread, with its stack [lo, lo + bytes). Threads that skip it are registered at their first
+// event.
 void thread_begin(const void* stack_lo, size_t stack_bytes);
 // Last thing in the thread's start routine. Events of later destructors still count for this thread.
 void thread_end();
@@ -65,8 +66,8 @@ void process_init(int argc, char** argv, char** envp);
 // Which object provides the next malloc; tells the span logic its geometry. Any pointer may be null.
 struct NextAllocator {
   const void* malloc_address;
-  const char* object_path;                                            // of the shared object that has it
-  int (*mallctl)(const char*, void*, size_t*, void*, size_t);         // jemalloc
+  const char* object_path;                                     // of the shared object that has it
+  int (*mallctl)(const char*, void*, size_t*, void*, size_t);  // jemalloc
   size_t (*usable_size)(void*);
 };
 void next_allocator(const NextAllocator& info);

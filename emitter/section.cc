@@ -37,8 +37,8 @@ Section Section::enter_record(ThreadRecord* record) {
     record->writing.store(depth + 1, std::memory_order_relaxed);
     return {record, gen};
   }
-  // Sequentially consistent with the advancer: it stores the generation and then reads `writing`; we store `writing` and
-  // then read the generation. So it waits for us, or we see the new generation.
+  // Sequentially consistent with the advancer: it stores the generation and then reads `writing`; we store `writing`
+  // and then read the generation. So it waits for us, or we see the new generation.
   record->writing.exchange(1, std::memory_order_seq_cst);
   const uint64_t gen = g_generation.load(std::memory_order_seq_cst);
   if (gen == 0) {

@@ -25,7 +25,8 @@ class RowBytes {
  public:
   static constexpr size_t kRoom = 480;
   RowBytes& number(uint64_t value) {
-    if (used_ + wire::kMaxVarint <= kRoom) used_ = static_cast<size_t>(wire::put_varint(bytes_ + used_, value) - bytes_);
+    if (used_ + wire::kMaxVarint <= kRoom)
+      used_ = static_cast<size_t>(wire::put_varint(bytes_ + used_, value) - bytes_);
     return *this;
   }
   // Text is cut to what fits.
@@ -65,7 +66,8 @@ class Section {
   bool event(wire::Ev type, uint64_t time, uint64_t a) { return event(type, time, a, 0, 0, 1); }
   bool event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b) { return event(type, time, a, b, 0, 2); }
   bool event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b, uint64_t c) { return event(type, time, a, b, c, 3); }
-  // Appends one row of our tables, with `text` as a last field behind the payload unless it is null. False when it was lost.
+  // Appends one row of our tables, with `text` as a last field behind the payload unless it is null. False when it was
+  // lost.
   bool row(wire::Row tag, const RowBytes& payload, const char* text = nullptr, size_t length = 0);
   // The same with a payload of any length up to half a slot.
   bool row_bytes(wire::Row tag, const uint8_t* payload, size_t bytes);

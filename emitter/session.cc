@@ -1,8 +1,8 @@
 // The states off, standby and on, and the life of a trace (see session.h).
 #include "emitter/session.h"
 
-#include <cstring>
 #include <sys/auxv.h>
+#include <cstring>
 
 #include "emitter/clock.h"
 #include "emitter/counters.h"
@@ -34,7 +34,7 @@ constinit std::atomic<uint32_t> g_init{0};
 constinit Options g_options;
 constinit SessionFacts g_facts = {};
 constinit RecordState g_state = RecordState::kOff;
-constinit bool g_failed = false;         // no further recording in this process image
+constinit bool g_failed = false;            // no further recording in this process image
 constinit bool g_parameters_fixed = false;  // memory was sized by depth, buffer and out
 constinit std::atomic<int> g_pid{0};
 constinit bool g_fork_session = false, g_fork_flush = false;  // what fork_prepare could lock
@@ -298,8 +298,13 @@ void stop_for_error(const char* what, int error) {
   g_tail->state.store(static_cast<uint32_t>(RecordState::kOff), std::memory_order_relaxed);
   g_tail->ended.store(static_cast<uint32_t>(wire::EndReason::kDisk), std::memory_order_release);
   // The tail stays: it holds what did not reach the output.
-  LogLine().text(what).text(" ").text(sink_path()).text(": ").text(error_text(error)).text(
-      "; recording ends here, the program runs on");
+  LogLine()
+      .text(what)
+      .text(" ")
+      .text(sink_path())
+      .text(": ")
+      .text(error_text(error))
+      .text("; recording ends here, the program runs on");
 }
 
 void process_ending(wire::EndReason reason, int status, bool last) {

@@ -2,9 +2,9 @@
 #define ZSTD_STATIC_LINKING_ONLY  // static workspaces: zstd must not allocate inside the program
 #include "emitter/sink.h"
 
+#include <zstd.h>
 #include <cerrno>
 #include <cstring>
-#include <zstd.h>
 
 #include "emitter/own_file.h"
 #include "emitter/region.h"

@@ -28,8 +28,8 @@ constinit Mutex g_grow;
 constinit char* g_block[kMaxBlocks] = {};
 constinit std::atomic<uint32_t> g_blocks{0};
 constinit uint32_t g_block_limit = 0;
-constinit bool g_refused = false;             // a reserve failed: do not try again for each event
-constinit std::atomic<uint32_t> g_hint{0};    // where the search for a free slot begins
+constinit bool g_refused = false;           // a reserve failed: do not try again for each event
+constinit std::atomic<uint32_t> g_hint{0};  // where the search for a free slot begins
 constinit std::atomic<uint32_t> g_full{0};
 constinit std::atomic<uint64_t> g_ticket{1};  // order of sealing
 

@@ -27,9 +27,9 @@ void slot_seal(wire::SlotHeader* slot);
 void slot_free(wire::SlotHeader* slot);
 
 uint32_t slots_full();  // sealed and not yet drained
-// Calls take(context, slot) for the sealed slots of generation `gen` in the order in which they were sealed; take must free
-// or keep each. Only one thread at a time. Slots sealed while it runs may be left for the next call, never out of order
-// for one thread.
+// Calls take(context, slot) for the sealed slots of generation `gen` in the order in which they were sealed; take must
+// free or keep each. Only one thread at a time. Slots sealed while it runs may be left for the next call, never out of
+// order for one thread.
 void slots_drain(uint64_t gen, void (*take)(void* context, wire::SlotHeader* slot), void* context);
 
 }  // namespace traceaf::emitter

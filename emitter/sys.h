@@ -3,14 +3,14 @@
 // Each returns the kernel's result: a value, or -errno in [-4095, -1].
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <cstddef>
+#include <cstdint>
 
 namespace traceaf::emitter::sys {
 
@@ -49,19 +49,23 @@ inline void* map(size_t bytes) {
   return failed(r) ? nullptr : reinterpret_cast<void*>(r);
 }
 inline void* map_file(int fd, size_t bytes, uint64_t offset) {
-  const long r = call(SYS_mmap, word(next_place(bytes)), static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                      static_cast<long>(offset));
+  const long r = call(SYS_mmap, word(next_place(bytes)), static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
+                      fd, static_cast<long>(offset));
   return failed(r) ? nullptr : reinterpret_cast<void*>(r);
 }
 inline long unmap(void* at, size_t bytes) { return call(SYS_munmap, word(at), static_cast<long>(bytes)); }
-inline long advise(void* at, size_t bytes, int advice) { return call(SYS_madvise, word(at), static_cast<long>(bytes), advice); }
+inline long advise(void* at, size_t bytes, int advice) {
+  return call(SYS_madvise, word(at), static_cast<long>(bytes), advice);
+}
 
 inline int open(const char* path, int flags, int mode = 0) {
   return static_cast<int>(call(SYS_openat, AT_FDCWD, word(path), flags, mode));
 }
 inline long close(int fd) { return call(SYS_close, fd); }
 inline long read(int fd, void* to, size_t bytes) { return call(SYS_read, fd, word(to), static_cast<long>(bytes)); }
-inline long write(int fd, const void* from, size_t bytes) { return call(SYS_write, fd, word(from), static_cast<long>(bytes)); }
+inline long write(int fd, const void* from, size_t bytes) {
+  return call(SYS_write, fd, word(from), static_cast<long>(bytes));
+}
 inline long unlink(const char* path) { return call(SYS_unlink, word(path)); }
 inline long readlink(const char* path, char* to, size_t bytes) {
   return call(SYS_readlink, word(path), word(to), static_cast<long>(bytes));

@@ -1,8 +1,8 @@
 // The list of threads (see thread_record.h).
 #include "emitter/thread_record.h"
 
-#include <cstring>
 #include <sys/auxv.h>
+#include <cstring>
 
 #include "emitter/clock.h"
 #include "emitter/counters.h"

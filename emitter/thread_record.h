@@ -1,5 +1,5 @@
-// What the recorder keeps of one thread, and the list of all threads. Records are never unmapped, so the flusher may look
-// at one while its thread ends; they are reused for new threads.
+// What the recorder keeps of one thread, and the list of all threads. Records are never unmapped, so the flusher may
+// look at one while its thread ends; they are reused for new threads.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@ namespace traceaf::emitter {
 // The open batch of one kind in one generation (by parity).
 struct Stream {
   wire::SlotHeader* slot;
-  uint8_t* at;        // next byte to write
-  uint8_t* end;       // of the slot's body
-  uint64_t gen;       // generation of `slot`, also while slot is null
-  uint64_t last_time; // of the last event; dt counts from here
+  uint8_t* at;         // next byte to write
+  uint8_t* end;        // of the slot's body
+  uint64_t gen;        // generation of `slot`, also while slot is null
+  uint64_t last_time;  // of the last event; dt counts from here
 };
 
 struct ThreadRecord {
@@ -29,29 +29,29 @@ struct ThreadRecord {
   std::atomic<uint64_t> section_gen;  // 0 until the outermost section has read the generation
 
   // ---- owned by the thread (or by the flusher once the thread is gone) -----------------------------------------
-  uint32_t busy;              // inside an append: a signal handler that lands here can't write
-  Stream streams[2][2];       // [generation & 1][wire::SlotKind]
-  uint64_t last_time;         // stamps of one thread never fall
-  uint64_t last_base[2];      // last batch base a kind: bases rise strictly
-  uint64_t status_gen;        // generation whose first event (status) has been written
-  uint64_t free_index_gen;    // generation that free_index counts in
-  uint64_t free_index;        // HeapObjectFree events written in it
+  uint32_t busy;                           // inside an append: a signal handler that lands here can't write
+  Stream streams[2][2];                    // [generation & 1][wire::SlotKind]
+  uint64_t last_time;                      // stamps of one thread never fall
+  uint64_t last_base[2];                   // last batch base a kind: bases rise strictly
+  uint64_t status_gen;                     // generation whose first event (status) has been written
+  uint64_t free_index_gen;                 // generation that free_index counts in
+  uint64_t free_index;                     // HeapObjectFree events written in it
   std::atomic<uint64_t> uncounted_events;  // written and not yet in the counter `events`; read by the flusher
-  bool announced;             // GoCreateSyscall was written
-  unwind::Step* steps;        // scratch of one stack walk
+  bool announced;                          // GoCreateSyscall was written
+  unwind::Step* steps;                     // scratch of one stack walk
   unwind::Bounds stack_bounds;
   spans::Cache span_cache;
 
-  uint64_t m;                 // serial number: `m` and `g` in the trace
+  uint64_t m;  // serial number: `m` and `g` in the trace
   int tid;
-  uint64_t flags;             // wire::kThread*
+  uint64_t flags;  // wire::kThread*
   uint64_t birth_time;
   uint64_t stack_lo, stack_bytes;
   std::atomic<bool> stack_live;  // born and not yet freed in the trace
   std::atomic<bool> leaving;     // thread_end() ran: look whether it is gone
   std::atomic<bool> gone;        // another thread was seen with its tid or stack
   std::atomic<bool> in_use;      // set under the registry's lock
-  ThreadRecord* next;         // list of all records, only ever prepended
+  ThreadRecord* next;            // list of all records, only ever prepended
 };
 
 // The calling thread's record, registering the thread at its first call. nullptr when that is impossible: the thread's

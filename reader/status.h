@@ -9,7 +9,7 @@
 namespace traceaf::reader {
 
 struct Error {
-  std::string message;          // "expected EndOfGeneration, found event 57"
+  std::string message;  // "expected EndOfGeneration, found event 57"
   std::string file;
   std::optional<uint64_t> offset;  // in the plain (uncompressed) trace unless `compressed`
   bool compressed = false;
@@ -23,8 +23,8 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT: conversion wanted
-  Result(Error error) : error_(std::move(error)) {}      // NOLINT: conversion wanted
+  Result(T value) : value_(std::move(value)) {}      // NOLINT: conversion wanted
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT: conversion wanted
   [[nodiscard]] bool ok() const { return value_.has_value(); }
   [[nodiscard]] const Error& error() const { return *error_; }
   T& value() { return *value_; }

@@ -193,8 +193,8 @@ Outcome Walk::rare_step(Rule rule, Registers* regs, uint32_t* flags) {
     *flags = kInterrupted;
     return signal_step(regs);
   }
-  // The start code of ld.so has no tables. It runs on the stack pointer that the kernel gave the process, where no other
-  // frame can be, so what allocates before main is complete too.
+  // The start code of ld.so has no tables. It runs on the stack pointer that the kernel gave the process, where no
+  // other frame can be, so what allocates before main is complete too.
   if (regs->sp == reinterpret_cast<uintptr_t>(__libc_stack_end)) return Outcome::kEnd;
   *flags = kGuessed;
   return guess(regs, &memory_);

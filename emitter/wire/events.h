@@ -51,11 +51,11 @@ constexpr const EventSpec* find_event(uint8_t number) {
 
 // The 16 bytes that open a trace.
 inline constexpr char kHeader[16] = {'g', 'o', ' ', '1', '.', '2', '6', ' ', 't', 'r', 'a', 'c', 'e', 0, 0, 0};
-inline constexpr size_t kMaxBatchBody = 65536;         // Go's reader refuses a longer body
-inline constexpr uint64_t kNoThread = ~uint64_t{0};    // `m` of structural batches
-inline constexpr uint64_t kMaxStringLength = 1024;     // Go's reader refuses a longer string
-inline constexpr size_t kMaxEventBytes = 1 + 5 * 10;   // type byte and at most five integers
-inline constexpr uint64_t kGoStatusSyscall = 3;        // `gstatus` of a thread (mapping 2 of docs/format.md)
+inline constexpr size_t kMaxBatchBody = 65536;        // Go's reader refuses a longer body
+inline constexpr uint64_t kNoThread = ~uint64_t{0};   // `m` of structural batches
+inline constexpr uint64_t kMaxStringLength = 1024;    // Go's reader refuses a longer string
+inline constexpr size_t kMaxEventBytes = 1 + 5 * 10;  // type byte and at most five integers
+inline constexpr uint64_t kGoStatusSyscall = 3;       // `gstatus` of a thread (mapping 2 of docs/format.md)
 
 // The AllocFree experiment and the kinds of its experimental batches (first byte of the body).
 inline constexpr uint8_t kExperimentAllocFree = 1;

@@ -42,23 +42,23 @@ enum class MarkerKind : uint8_t { kOn = 1, kOff = 2, kStandby = 3, kFork = 4, kE
 
 enum class SpanSource : uint8_t {
   kUnknown = 0,
-  kBrk = 1,         // the main heap below the program break
-  kArena = 2,       // glibc's 64 MiB-aligned heap of a further arena
-  kMmapChunk = 3,   // a block that glibc's malloc mapped alone
-  kMmap = 4,        // anonymous memory mapped by the program
-  kMmapFile = 5,    // a file or device mapped by the program
-  kSlab = 6,        // a size-segregated slab of jemalloc
-  kLarge = 7,       // a large extent of jemalloc
-  kAllocator = 8    // memory mapped by an allocator in line behind us
+  kBrk = 1,        // the main heap below the program break
+  kArena = 2,      // glibc's 64 MiB-aligned heap of a further arena
+  kMmapChunk = 3,  // a block that glibc's malloc mapped alone
+  kMmap = 4,       // anonymous memory mapped by the program
+  kMmapFile = 5,   // a file or device mapped by the program
+  kSlab = 6,       // a size-segregated slab of jemalloc
+  kLarge = 7,      // a large extent of jemalloc
+  kAllocator = 8   // memory mapped by an allocator in line behind us
 };
 
 enum class EndReason : uint8_t {
-  kExit = 1,       // exit() or return from main
-  kFastExit = 2,   // _exit, _Exit, quick_exit
-  kExec = 3,       // replaced by another program
-  kDisk = 4,       // output could not be written; the program went on
-  kFork = 5,       // a child ended before it recorded anything of its own
-  kInternal = 6    // recording stopped because of a fault of our own; the program went on
+  kExit = 1,      // exit() or return from main
+  kFastExit = 2,  // _exit, _Exit, quick_exit
+  kExec = 3,      // replaced by another program
+  kDisk = 4,      // output could not be written; the program went on
+  kFork = 5,      // a child ended before it recorded anything of its own
+  kInternal = 6   // recording stopped because of a fault of our own; the program went on
 };
 
 enum : uint64_t { kModuleMain = 1, kModuleVdso = 2, kModuleUnloaded = 4 };

@@ -33,10 +33,10 @@ struct SlotHeader {
   uint32_t kind;                // SlotKind
   uint64_t gen;
   uint64_t m;
-  uint64_t time;                 // base of the batch; strictly rising for one m and kind
-  std::atomic<uint32_t> used;    // committed bytes of the body; stored (release) by the owner after the bytes
+  uint64_t time;               // base of the batch; strictly rising for one m and kind
+  std::atomic<uint32_t> used;  // committed bytes of the body; stored (release) by the owner after the bytes
   uint32_t reserved;
-  uint64_t ticket;               // order in which slots became full; valid in state full
+  uint64_t ticket;  // order in which slots became full; valid in state full
   uint8_t pad[16];
 };
 static_assert(sizeof(SlotHeader) == kSlotHeaderBytes);
@@ -49,17 +49,17 @@ struct TailHeader {
   uint32_t version;
   uint32_t header_bytes;
   uint32_t slot_bytes;
-  std::atomic<uint32_t> slots;      // slots that the file has room for
-  std::atomic<uint32_t> state;      // RecordState in force
-  std::atomic<uint32_t> request;    // RecordState asked for from outside + 1; 0: nothing asked
-  std::atomic<uint32_t> ended;      // EndReason once the recorder has said its last word, else 0
+  std::atomic<uint32_t> slots;    // slots that the file has room for
+  std::atomic<uint32_t> state;    // RecordState in force
+  std::atomic<uint32_t> request;  // RecordState asked for from outside + 1; 0: nothing asked
+  std::atomic<uint32_t> ended;    // EndReason once the recorder has said its last word, else 0
   uint32_t pid;
-  std::atomic<uint32_t> bell;       // futex word (shared): rung (incremented and woken) to wake the flusher
+  std::atomic<uint32_t> bell;  // futex word (shared): rung (incremented and woken) to wake the flusher
   uint32_t reserved_word;
-  uint64_t clock_freq;              // timestamp units per second
-  uint64_t min_addr;                // base of all ids
+  uint64_t clock_freq;  // timestamp units per second
+  uint64_t min_addr;    // base of all ids
   uint64_t page_size;
-  uint64_t start_time;              // in timestamp units
+  uint64_t start_time;  // in timestamp units
   uint64_t start_mono_ns;
   uint64_t start_wall_ns;
   std::atomic<uint64_t> generation;  // the one being written, 0 in state off

@@ -54,14 +54,21 @@ TEST(Options, BadItemsAreNamed) {
     const char* item;
     const char* accepted;
   } cases[] = {
-      {"1,deph=4", "deph=4", "depth=N"},        {"yes", "yes", "standby"},
-      {"1,depth=0", "depth=0", "1 to 4096"},    {"1,depth=x", "depth=x", "1 to 4096"},
-      {"compress=gzip", "compress=gzip", "zstd or none"}, {"buffer=1K", "buffer=1K", "1M to 4G"},
-      {"buffer=5X", "buffer=5X", "1M to 4G"},   {"buffer=", "buffer=", "1M to 4G"},
-      {"generation=0", "generation=0", "0.01"}, {"generation=1.2.3", "generation=1.2.3", "0.01"},
+      {"1,deph=4", "deph=4", "depth=N"},
+      {"yes", "yes", "standby"},
+      {"1,depth=0", "depth=0", "1 to 4096"},
+      {"1,depth=x", "depth=x", "1 to 4096"},
+      {"compress=gzip", "compress=gzip", "zstd or none"},
+      {"buffer=1K", "buffer=1K", "1M to 4G"},
+      {"buffer=5X", "buffer=5X", "1M to 4G"},
+      {"buffer=", "buffer=", "1M to 4G"},
+      {"generation=0", "generation=0", "0.01"},
+      {"generation=1.2.3", "generation=1.2.3", "0.01"},
       {"generation_size=99999999999999999999G", "generation_size=99999999999999999999G", "64K"},
-      {"stacks=free", "stacks=free", "both"},   {"follow=2", "follow=2", "0 or 1"},
-      {"out=", "out=", "file name"},            {"1=1", "1=1", "standby"},
+      {"stacks=free", "stacks=free", "both"},
+      {"follow=2", "follow=2", "0 or 1"},
+      {"out=", "out=", "file name"},
+      {"1=1", "1=1", "standby"},
   };
   for (const auto& c : cases) {
     Options options;

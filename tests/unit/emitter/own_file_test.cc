@@ -1,15 +1,15 @@
 // Our files inside a program that closes descriptors, limits sizes and changes folders.
 #include "emitter/own_file.h"
 
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
 #include <fcntl.h>
-#include <filesystem>
-#include <fstream>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "session_fixture.h"
 
@@ -78,8 +78,8 @@ TEST_F(OwnFileTest, SizeLimitIsAnErrorNotASignal) {
     setrlimit(RLIMIT_FSIZE, &limit);
     OwnFile f;
     char bytes[3000] = {};
-    const bool ok = f.create(file("a").c_str()) == 0 && f.append(bytes, 3000) == 0 &&
-                    f.append(bytes, 3000) == -EFBIG && f.reserve(0, 8192) == -EFBIG;
+    const bool ok = f.create(file("a").c_str()) == 0 && f.append(bytes, 3000) == 0 && f.append(bytes, 3000) == -EFBIG &&
+                    f.reserve(0, 8192) == -EFBIG;
     _exit(ok ? 0 : 1);
   }
   int status = 0;

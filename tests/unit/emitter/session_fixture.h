@@ -1,12 +1,12 @@
 // Runs the recorder in a child process (it is one per process image) and reads back what it wrote.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -53,8 +53,8 @@ class SessionTest : public ::testing::Test {
 
   // Addresses of blocks in memory that is mapped and never touched.
   static const void* block(uint64_t i) {
-    static char* const memory = static_cast<char*>(mmap(nullptr, size_t{32} << 30, PROT_READ | PROT_WRITE,
-                                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    static char* const memory = static_cast<char*>(
+        mmap(nullptr, size_t{32} << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     return memory + 16 * i;
   }
   static void birth(uint64_t i, size_t size) {

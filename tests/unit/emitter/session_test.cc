@@ -1,9 +1,9 @@
 // Whole sessions in a normal process: what was told to the recorder is what the reader finds.
+#include <sys/mman.h>
 #include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
@@ -18,11 +18,13 @@ using Counter = wire::Counter;
 uint64_t lost(const reader::Profile& p) { return p.counters[static_cast<unsigned>(Counter::k_lost_events)]; }
 
 TEST_F(SessionTest, CountsAndBytesAreWhatWasTold) {
-  ASSERT_EQ(record("1", [] {
-    for (uint64_t i = 0; i < 1000; ++i) birth(i, i);
-    for (uint64_t i = 0; i < 400; ++i) death(i);
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1",
+                   [] {
+                     for (uint64_t i = 0; i < 1000; ++i) birth(i, i);
+                     for (uint64_t i = 0; i < 400; ++i) death(i);
+                     finish();
+                   }),
+            0);
   const reader::Profile p = read();
   EXPECT_TRUE(p.ending.complete) << p.ending.note;
   EXPECT_EQ(p.ending.reason, wire::EndReason::kExit);
@@ -39,10 +41,12 @@ TEST_F(SessionTest, CountsAndBytesAreWhatWasTold) {
 }
 
 TEST_F(SessionTest, PlainOutputIsTheSameTrace) {
-  ASSERT_EQ(record("1,compress=none", [] {
-    birth(1, 10);
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1,compress=none",
+                   [] {
+                     birth(1, 10);
+                     finish();
+                   }),
+            0);
   std::ifstream in(file(), std::ios::binary);
   char header[16];
   in.read(header, 16);
@@ -52,19 +56,21 @@ TEST_F(SessionTest, PlainOutputIsTheSameTrace) {
 
 TEST_F(SessionTest, ManyGenerationsAndThreadsLoseNothing) {
   // Small generations, so that advancing runs against writing all the time.
-  ASSERT_EQ(record("1,generation=0.01,generation_size=64K", [] {
-    std::vector<std::thread> threads;
-    for (uint64_t t = 0; t < 6; ++t)
-      threads.emplace_back([t] {
-        for (uint64_t i = 0; i < 60000; ++i) {
-          birth(t << 20 | (i & 1023), 8 + (i & 255));
-          death(t << 20 | (i & 1023));
-        }
-        birth(t << 20, 5);
-      });
-    for (auto& thread : threads) thread.join();
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1,generation=0.01,generation_size=64K",
+                   [] {
+                     std::vector<std::thread> threads;
+                     for (uint64_t t = 0; t < 6; ++t)
+                       threads.emplace_back([t] {
+                         for (uint64_t i = 0; i < 60000; ++i) {
+                           birth(t << 20 | (i & 1023), 8 + (i & 255));
+                           death(t << 20 | (i & 1023));
+                         }
+                         birth(t << 20, 5);
+                       });
+                     for (auto& thread : threads) thread.join();
+                     finish();
+                   }),
+            0);
   const reader::Profile p = read();
   EXPECT_TRUE(p.ending.complete) << p.ending.note;
   EXPECT_EQ(p.allocated.count, 6u * 60001);
@@ -78,17 +84,19 @@ TEST_F(SessionTest, ManyGenerationsAndThreadsLoseNothing) {
 }
 
 TEST_F(SessionTest, FailedMovesRecordNothingAndMovesOneOfEach) {
-  ASSERT_EQ(record("1", [] {
-    birth(1, 100);
-    Move failed = move_begin(block(1));
-    move_failed(failed);
-    Move done = move_begin(block(1));
-    move_done(done, __builtin_frame_address(0), block(2), 200, wire::Entry::k_realloc);
-    birth(3, 7);
-    Move freed = move_begin(block(3));
-    move_freed(freed, __builtin_frame_address(0));
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1",
+                   [] {
+                     birth(1, 100);
+                     Move failed = move_begin(block(1));
+                     move_failed(failed);
+                     Move done = move_begin(block(1));
+                     move_done(done, __builtin_frame_address(0), block(2), 200, wire::Entry::k_realloc);
+                     birth(3, 7);
+                     Move freed = move_begin(block(3));
+                     move_freed(freed, __builtin_frame_address(0));
+                     finish();
+                   }),
+            0);
   const reader::Profile p = read();
   EXPECT_EQ(p.allocated.count, 3u);
   EXPECT_EQ(p.freed.count, 2u);
@@ -127,31 +135,35 @@ TEST_F(SessionTest, KilledProcessKeepsWhatItCommitted) {
 }
 
 TEST_F(SessionTest, StandbyThenOnStartsWithAnExactSnapshot) {
-  ASSERT_EQ(record("standby", [] {
-    std::atomic<bool> stop{false};
-    std::vector<std::thread> threads;
-    std::atomic<uint64_t> left[4] = {};
-    for (uint64_t t = 0; t < 4; ++t)
-      threads.emplace_back([&, t] {
-        // Each thread keeps between 0 and 512 blocks alive and ends with a known number.
-        uint64_t live = 0;
-        for (uint64_t i = 0; !stop; ++i) {
-          if ((i / 512) % 2 == 0) birth(t << 20 | live++, 16);
-          else death(t << 20 | --live);
-        }
-        left[t] = live;
-      });
-    usleep(20000);
-    option_changed("1");
-    usleep(20000);
-    stop = true;
-    for (auto& thread : threads) thread.join();
-    uint64_t live = 0;
-    for (auto& n : left) live += n;
-    // The number goes along as the size of one last block.
-    birth(1 << 30, 1000000 + live);
-    finish();
-  }), 0);
+  ASSERT_EQ(record("standby",
+                   [] {
+                     std::atomic<bool> stop{false};
+                     std::vector<std::thread> threads;
+                     std::atomic<uint64_t> left[4] = {};
+                     for (uint64_t t = 0; t < 4; ++t)
+                       threads.emplace_back([&, t] {
+                         // Each thread keeps between 0 and 512 blocks alive and ends with a known number.
+                         uint64_t live = 0;
+                         for (uint64_t i = 0; !stop; ++i) {
+                           if ((i / 512) % 2 == 0)
+                             birth(t << 20 | live++, 16);
+                           else
+                             death(t << 20 | --live);
+                         }
+                         left[t] = live;
+                       });
+                     usleep(20000);
+                     option_changed("1");
+                     usleep(20000);
+                     stop = true;
+                     for (auto& thread : threads) thread.join();
+                     uint64_t live = 0;
+                     for (auto& n : left) live += n;
+                     // The number goes along as the size of one last block.
+                     birth(1 << 30, 1000000 + live);
+                     finish();
+                   }),
+            0);
   const reader::Profile p = read();
   uint64_t told = 0;
   for (const auto& block : p.live_blocks)
@@ -165,16 +177,18 @@ TEST_F(SessionTest, StandbyThenOnStartsWithAnExactSnapshot) {
 }
 
 TEST_F(SessionTest, TogglesMakeOneFileWithoutEventsBetween) {
-  ASSERT_EQ(record("1", [] {
-    for (uint64_t i = 0; i < 100; ++i) {
-      birth(i, 1);
-      option_changed("0");
-      birth(1000 + i, 1);  // not recorded
-      death(1000 + i);
-      option_changed("1");
-    }
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1",
+                   [] {
+                     for (uint64_t i = 0; i < 100; ++i) {
+                       birth(i, 1);
+                       option_changed("0");
+                       birth(1000 + i, 1);  // not recorded
+                       death(1000 + i);
+                       option_changed("1");
+                     }
+                     finish();
+                   }),
+            0);
   const reader::Profile p = read();
   EXPECT_TRUE(p.ending.complete) << p.ending.note;
   EXPECT_EQ(p.allocated.count, 100u);
@@ -183,19 +197,23 @@ TEST_F(SessionTest, TogglesMakeOneFileWithoutEventsBetween) {
 }
 
 TEST_F(SessionTest, BadOptionLeavesTheProgramUntraced) {
-  ASSERT_EQ(record("1,nonsense=1", [] {
-    birth(1, 1);
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1,nonsense=1",
+                   [] {
+                     birth(1, 1);
+                     finish();
+                   }),
+            0);
   EXPECT_FALSE(std::filesystem::exists(file()));
 }
 
 TEST_F(SessionTest, ExistingFileIsNeverOverwritten) {
   std::ofstream(file()) << "precious";
-  ASSERT_EQ(record("1", [] {
-    birth(1, 1);
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1",
+                   [] {
+                     birth(1, 1);
+                     finish();
+                   }),
+            0);
   std::ifstream in(file());
   std::string text;
   in >> text;
@@ -204,25 +222,27 @@ TEST_F(SessionTest, ExistingFileIsNeverOverwritten) {
 }
 
 TEST_F(SessionTest, AForkedChildIsATraceOfItsOwn) {
-  ASSERT_EQ(record("1", [] {
-    birth(1, 10);
-    fork_prepare();
-    const pid_t child = fork();
-    if (child == 0) {
-      fork_child();
-      birth(2, 20);
-      birth(3, 30);
-      death(1);  // the parent's block
-      finish();
-      _exit(0);
-    }
-    fork_parent();
-    int status = 0;
-    waitpid(child, &status, 0);
-    birth(4, 40);
-    finish();
-    _exit(status);
-  }), 0);
+  ASSERT_EQ(record("1",
+                   [] {
+                     birth(1, 10);
+                     fork_prepare();
+                     const pid_t child = fork();
+                     if (child == 0) {
+                       fork_child();
+                       birth(2, 20);
+                       birth(3, 30);
+                       death(1);  // the parent's block
+                       finish();
+                       _exit(0);
+                     }
+                     fork_parent();
+                     int status = 0;
+                     waitpid(child, &status, 0);
+                     birth(4, 40);
+                     finish();
+                     _exit(status);
+                   }),
+            0);
   const reader::Profile parent = read();
   EXPECT_TRUE(parent.ending.complete);
   EXPECT_EQ(parent.allocated.count, 2u);
@@ -237,35 +257,39 @@ TEST_F(SessionTest, AForkedChildIsATraceOfItsOwn) {
 }
 
 TEST_F(SessionTest, AChildOfARawForkRecordsNothingAndHarmsNothing) {
-  ASSERT_EQ(record("1", [] {
-    for (uint64_t i = 0; i < 10; ++i) birth(i, 1);
-    const pid_t child = fork();  // no handler of ours is told
-    if (child == 0) {
-      for (uint64_t i = 100; i < 5000; ++i) birth(i, 1);
-      finish();
-      _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    for (uint64_t i = 10; i < 20; ++i) birth(i, 1);
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1",
+                   [] {
+                     for (uint64_t i = 0; i < 10; ++i) birth(i, 1);
+                     const pid_t child = fork();  // no handler of ours is told
+                     if (child == 0) {
+                       for (uint64_t i = 100; i < 5000; ++i) birth(i, 1);
+                       finish();
+                       _exit(0);
+                     }
+                     int status = 0;
+                     waitpid(child, &status, 0);
+                     for (uint64_t i = 10; i < 20; ++i) birth(i, 1);
+                     finish();
+                   }),
+            0);
   const reader::Profile p = read();
   EXPECT_TRUE(p.ending.complete);
   EXPECT_EQ(p.allocated.count, 20u);
 }
 
 TEST_F(SessionTest, ThreadsAreReapedAndTheirRecordsReused) {
-  ASSERT_EQ(record("1,generation=0.05", [] {
-    for (uint64_t t = 0; t < 300; ++t)
-      std::thread([t] {
-        const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-        thread_begin(reinterpret_cast<const void*>((here & ~uintptr_t{65535}) - 65536), 131072);
-        birth(t, 1);
-        thread_end();
-      }).join();
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1,generation=0.05",
+                   [] {
+                     for (uint64_t t = 0; t < 300; ++t)
+                       std::thread([t] {
+                         const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+                         thread_begin(reinterpret_cast<const void*>((here & ~uintptr_t{65535}) - 65536), 131072);
+                         birth(t, 1);
+                         thread_end();
+                       }).join();
+                     finish();
+                   }),
+            0);
   const reader::Profile p = read();
   EXPECT_EQ(p.allocated.count, 300u);
   unsigned with_birth = 0;
@@ -276,11 +300,13 @@ TEST_F(SessionTest, ThreadsAreReapedAndTheirRecordsReused) {
 }
 
 TEST_F(SessionTest, UnwritableOutputIsOneLineAndNoTrace) {
-  ASSERT_EQ(record("1,out=/nonexistent-folder/x.traf", [] {
-    birth(1, 1);
-    death(1);
-    finish();
-  }), 0);
+  ASSERT_EQ(record("1,out=/nonexistent-folder/x.traf",
+                   [] {
+                     birth(1, 1);
+                     death(1);
+                     finish();
+                   }),
+            0);
 }
 
 }  // namespace
