@@ -16,7 +16,7 @@ constexpr uint32_t kOffset = wire::kFirstNode - 1;
 // Children of the roots have no parent node to cache them.
 constinit std::atomic<uint32_t> g_root_child[wire::kFirstNode] = {};
 
-ContextNode* node_at(uint32_t id) { return g_nodes.at(id - kOffset); }
+ContextNode* node_at(uint32_t id) { return &g_nodes.get(id - kOffset); }
 
 std::atomic<uint32_t>& child_cache(uint32_t parent) {
   return parent < wire::kFirstNode ? g_root_child[parent] : node_at(parent)->last_child;

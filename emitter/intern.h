@@ -19,6 +19,10 @@ class InternMap {
 
   constexpr InternMap() = default;
 
+  // The entry of an index that find_or_add has returned.
+  [[nodiscard]] Entry& get(uint32_t index) const {
+    return chunks_[index >> kChunkBits].load(std::memory_order_acquire)[index & (kChunk - 1)];
+  }
   // nullptr for an index that was given out when there was no memory for its chunk.
   [[nodiscard]] Entry* at(uint32_t index) const {
     Entry* chunk = chunks_[index >> kChunkBits].load(std::memory_order_acquire);
@@ -42,7 +46,7 @@ class InternMap {
     if (found != 0) return found;
     const uint32_t index = new_index();
     if (index == 0) return 0;
-    Entry* entry = at(index);
+    Entry* entry = &get(index);
     fill(*entry, index);
     for (;;) {
       entry->next.store(first, std::memory_order_relaxed);
@@ -72,7 +76,7 @@ class InternMap {
   template <typename Equal>
   uint32_t search(uint32_t from, uint32_t until, Equal equal) const {
     for (uint32_t i = from; i != until && i != 0;) {
-      Entry* entry = at(i);
+      Entry* entry = &get(i);
       if (equal(*entry)) return i;
       i = entry->next.load(std::memory_order_relaxed);
     }

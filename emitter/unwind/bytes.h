@@ -20,7 +20,7 @@ struct Bytes {
   template <typename T>
   T fixed() {
     T value{};
-    if (left() < sizeof(T)) {
+    if (at == nullptr || left() < sizeof(T)) {
       fail();
       return value;
     }
