@@ -37,6 +37,53 @@ traceaf_bare_clone:
 extern "C" long traceaf_bare_clone(unsigned long flags, void* stack, std::atomic<int>* ptid, std::atomic<int>* ctid,
                                    void* tls);
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TRACEAF_LIBC_THREAD 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TRACEAF_LIBC_THREAD 1
+#endif
+
+#ifdef TRACEAF_LIBC_THREAD
+// Code that a sanitizer has instrumented needs the thread's own runtime data: in such builds, which are for unit tests
+// only, the flusher is a thread of libc's.
+#include <pthread.h>
+
+namespace traceaf::emitter {
+namespace {
+
+constinit void (*g_body)() = nullptr;
+constinit pthread_t g_thread = 0;
+
+void* run_body(void*) {
+  g_body();
+  return nullptr;
+}
+
+}  // namespace
+
+int BareThread::start(void (*body)()) {
+  g_body = body;
+  const int error = pthread_create(&g_thread, nullptr, run_body, nullptr);
+  if (error == 0) tid_.store(1, std::memory_order_release);
+  return -error;
+}
+
+void BareThread::join() {
+  if (tid_.load(std::memory_order_acquire) == 0) return;
+  pthread_join(g_thread, nullptr);
+  tid_.store(0, std::memory_order_release);
+}
+
+void BareThread::forget() { tid_.store(0, std::memory_order_relaxed); }
+
+bool BareThread::is_current() const { return running() && pthread_equal(pthread_self(), g_thread) != 0; }
+
+}  // namespace traceaf::emitter
+
+#else
+
 namespace traceaf::emitter {
 namespace {
 
@@ -100,3 +147,5 @@ bool BareThread::is_current() const {
 }
 
 }  // namespace traceaf::emitter
+
+#endif

@@ -35,7 +35,7 @@ inline const uint8_t* get_varint(const uint8_t* at, const uint8_t* end, uint64_t
   uint64_t result = 0;
   for (unsigned shift = 0; shift < 70; shift += 7) {
     if (at == end) return nullptr;
-    const uint8_t byte = *at++;
+    const uint8_t byte = *at++;  // NOLINT(clang-analyzer-core.NullDereference): null only where end is, too
     if (shift == 63 && byte > 1) return nullptr;
     result |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if ((byte & 0x80) == 0) {
