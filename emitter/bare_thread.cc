@@ -53,7 +53,7 @@ extern "C" long traceaf_bare_clone(unsigned long flags, void* stack, std::atomic
 namespace traceaf::emitter {
 namespace {
 
-constinit void (*g_body)() = nullptr;
+void (*g_body)() = nullptr;
 constinit pthread_t g_thread = 0;
 
 void* run_body(void*) {
