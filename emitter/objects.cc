@@ -86,6 +86,17 @@ void in_section(Change change) {
   flusher_inline_work();
 }
 
+// Hands `change` the span events of the calling thread, while recording is on.
+template <typename Change>
+void change_spans(Change change) {
+  if (!may_record()) return;
+  const Inside inside;
+  Section section = Section::enter();
+  if (!section.ok()) return;
+  spans::Sink sink = span_sink(section);
+  change(sink);
+}
+
 }  // namespace
 
 void object_born(Frame frame, const void* p, size_t size, wire::Entry entry, size_t align) {
@@ -153,21 +164,11 @@ void move_done(Move& move, Frame frame, const void* p, size_t size, wire::Entry 
 }
 
 void mapping_added(const void* at, size_t bytes, wire::SpanSource source) {
-  if (!may_record()) return;
-  const Inside inside;
-  Section section = Section::enter();
-  if (!section.ok()) return;
-  spans::Sink sink = span_sink(section);
-  spans::mapping_added(sink, reinterpret_cast<uintptr_t>(at), bytes, source);
+  change_spans([&](spans::Sink& sink) { spans::mapping_added(sink, reinterpret_cast<uintptr_t>(at), bytes, source); });
 }
 
 void mapping_removing(const void* at, size_t bytes) {
-  if (!may_record()) return;
-  const Inside inside;
-  Section section = Section::enter();
-  if (!section.ok()) return;
-  spans::Sink sink = span_sink(section);
-  spans::mapping_removed(sink, reinterpret_cast<uintptr_t>(at), bytes);
+  change_spans([&](spans::Sink& sink) { spans::mapping_removed(sink, reinterpret_cast<uintptr_t>(at), bytes); });
 }
 
 void mapping_restored(const void* at, size_t bytes) { mapping_added(at, bytes, wire::SpanSource::kUnknown); }
@@ -175,12 +176,7 @@ void mapping_restored(const void* at, size_t bytes) { mapping_added(at, bytes, w
 void next_allocator(const NextAllocator& info) { spans::set_allocator(info); }
 
 void break_changed() {
-  if (!may_record()) return;
-  const Inside inside;
-  Section section = Section::enter();
-  if (!section.ok()) return;
-  spans::Sink sink = span_sink(section);
-  spans::break_changed(sink);
+  change_spans([](spans::Sink& sink) { spans::break_changed(sink); });
 }
 
 }  // namespace traceaf::emitter
