@@ -11,7 +11,8 @@ int main(void) {
     char name[32];
     snprintf(name, sizeof name, "data.%d", i);
     fds[i] = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    MUST(fds[i] == i + 2);
+    // The flusher opens files of /proc for a moment, so a number may be passed over; none may be taken for good.
+    MUST(fds[i] >= i + 2 && fds[i] <= i + 6);
   }
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 20000; ++i) free(malloc(32));
