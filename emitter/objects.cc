@@ -75,6 +75,18 @@ bool dying(Section& section, Frame frame, const void* p) {
   return true;
 }
 
+// The first half of a move to `p` (null: to nowhere), and what it does to the spans. The death comes first: it carries
+// the time before the real call, and stamps of one thread never fall. False: as died.
+bool old_block_died(Section& section, Frame frame, const Move& move, const void* p, size_t size) {
+  if (!died(section, frame, move.old, move.time)) return false;
+  if (section.ok()) {
+    spans::Sink sink = span_sink(section);
+    spans::after_move(section.record().span_cache, sink, move.span, reinterpret_cast<uintptr_t>(move.old),
+                      reinterpret_cast<uintptr_t>(p), size);
+  }
+  return true;
+}
+
 // Runs `change` in a section (or standby section) of the calling thread until it is done.
 template <typename Change>
 void in_section(Change change) {
@@ -134,11 +146,7 @@ void move_freed(Move& move, Frame frame) {
   bool done = false;
   {
     Section section = Section::resume();
-    done = died(section, frame, move.old, move.time);
-    if (done && section.ok()) {
-      spans::Sink sink = span_sink(section);
-      spans::after_move(section.record().span_cache, sink, move.span, reinterpret_cast<uintptr_t>(move.old), 0, 0);
-    }
+    done = old_block_died(section, frame, move, nullptr, 0);
   }
   // Recording began during the call: the snapshot has the old block, so its death comes now.
   if (!done) in_section([&](Section& section) { return died(section, frame, move.old, 0); });
@@ -150,13 +158,7 @@ void move_done(Move& move, Frame frame, const void* p, size_t size, wire::Entry 
   bool done = false;
   {
     Section section = Section::resume();
-    // The death first: it carries the time before the real call, and stamps of one thread never fall.
-    done = died(section, frame, move.old, move.time);
-    if (done && section.ok()) {
-      spans::Sink sink = span_sink(section);
-      spans::after_move(section.record().span_cache, sink, move.span, reinterpret_cast<uintptr_t>(move.old),
-                        reinterpret_cast<uintptr_t>(p), size);
-    }
+    done = old_block_died(section, frame, move, p, size);
     if (done && born(section, frame, p, size, entry, 0)) return;
   }
   if (!done) in_section([&](Section& section) { return died(section, frame, move.old, 0); });
