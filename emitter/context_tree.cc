@@ -6,42 +6,15 @@
 #include "emitter/modules.h"
 
 namespace traceaf::emitter {
+namespace {}  // namespace
+
+constinit ContextNodes g_context_nodes;
+
 namespace {
 
-// 2^19 chain heads (2 MiB of address space, touched as used), chunks of 2^14 nodes, at most 2^26 nodes.
-constinit InternMap<ContextNode, 19, 14, 4096> g_nodes;
-// Map index i holds node id i + kOffset, so that ids below kFirstNode stay free for the roots.
-constexpr uint32_t kOffset = wire::kFirstNode - 1;
+constexpr uint32_t kOffset = kContextNodeOffset;
 
-// Children of the roots have no parent node to cache them.
-constinit std::atomic<uint32_t> g_root_child[wire::kFirstNode] = {};
-
-ContextNode* node_at(uint32_t id) { return &g_nodes.get(id - kOffset); }
-
-std::atomic<uint32_t>& child_cache(uint32_t parent) {
-  return parent < wire::kFirstNode ? g_root_child[parent] : node_at(parent)->last_child;
-}
-
-uint32_t child_of(uint32_t parent, const unwind::Step& step) {
-  std::atomic<uint32_t>& cache = child_cache(parent);
-  // Acquire pairs with the release below: the node behind the id is complete.
-  const uint32_t cached = cache.load(std::memory_order_acquire);
-  if (cached != 0) {
-    const ContextNode* node = node_at(cached);
-    if (node->ra == step.ra && node->module == step.module) return cached;
-  }
-  const uint64_t hash = mix(step.ra, (uint64_t{parent} << 16) ^ step.module);
-  const uint32_t index = g_nodes.find_or_add(
-      hash, [&](const ContextNode& n) { return n.ra == step.ra && n.parent == parent && n.module == step.module; },
-      [&](ContextNode& n, uint32_t) {
-        n.ra = step.ra;
-        n.parent = parent;
-        n.module = step.module;
-      });
-  if (index == 0) return 0;
-  cache.store(index + kOffset, std::memory_order_release);
-  return index + kOffset;
-}
+ContextNode* node_at(uint32_t id) { return &g_context_nodes.get(id - kOffset); }
 
 void write_module_row(Section& section, uint32_t id) {
   Module* module = module_by_id(id);
@@ -75,32 +48,35 @@ void context_unloaded_rows(Section& section) {
 namespace {
 
 void write_node_row(Section& section, uint32_t id, ContextNode* node) {
-  write_module_row(section, node->module);
-  const Module* module = module_by_id(node->module);
+  const uint32_t id_of_module = module_of_origin(node->origin);
+  write_module_row(section, id_of_module);
+  const Module* module = module_by_id(id_of_module);
   RowBytes row;
-  row.number(id).number(node->parent).number(node->module).number(node->ra - (module != nullptr ? module->start : 0));
-  if (section.row(wire::Row::kNode, row))
+  row.number(id_of_module).number(node->ra - (module != nullptr ? module->start : 0));
+  if ((node->origin & kOriginGuessed) != 0) row.number(wire::kNodeGuessed);
+  if (section.row_after(wire::Row::kNode, id, node->parent, row))
     node->row_gen.store(static_cast<uint32_t>(section.generation()), std::memory_order_release);
 }
 
 }  // namespace
 
-uint32_t context_of(Section* section, const unwind::Step* steps, uint32_t n, wire::NodeRoot root) {
-  auto parent = static_cast<uint32_t>(root);
-  for (uint32_t i = n; i-- > 0;) {
-    const uint32_t id = child_of(parent, steps[i]);
-    if (id == 0) {
-      count(wire::Counter::k_lost_rows);  // the site is shown at the outer frame that is known
-      return parent;
-    }
-    ContextNode* node = node_at(id);
-    if (section != nullptr && !has_row(*section, *node)) write_node_row(*section, id, node);
-    parent = id;
-  }
-  return parent;
+uint32_t context_child_new(ChildCache& cache, uint32_t parent, uintptr_t ra, uint32_t origin) {
+  const uint32_t index = g_context_nodes.find_or_add(
+      clustered(mix(parent, 0), mix(ra, parent), kContextHeadBits),
+      [&](const ContextNode& n) { return is_child(n, parent, ra, origin); },
+      [&](ContextNode& n, uint32_t) {
+        n.ra = ra;
+        n.parent = parent;
+        n.origin = origin;
+      });
+  if (index == 0) return 0;
+  ContextNode& node = g_context_nodes.get(index);
+  if (node.linked.load(std::memory_order_relaxed) == 0) node.linked.store(1, std::memory_order_release);
+  cache.place(parent, ra) = index + kOffset;
+  return index + kOffset;
 }
 
-void context_rows(Section& section, uint32_t node) {
+void context_missing_rows(Section& section, uint32_t node) {
   // Ancestors first. A node with a row has ancestors with rows, so the missing ones are the inner end of the path; the
   // outermost kAtOnce of them are written in each round.
   constexpr uint32_t kAtOnce = 32;
@@ -119,7 +95,6 @@ void context_rows(Section& section, uint32_t node) {
   }
 }
 
-const ContextNode* context_node(uint32_t id) { return id < wire::kFirstNode ? nullptr : node_at(id); }
-uint32_t context_nodes() { return g_nodes.limit() - 1; }
+uint32_t context_nodes() { return g_context_nodes.limit() - 1; }
 
 }  // namespace traceaf::emitter

@@ -16,14 +16,16 @@
 #include "emitter/sys.h"
 
 namespace traceaf::emitter {
+
+constinit BareThread g_flusher;
+
 namespace {
 
 constexpr uint32_t kWakeSlots = 8;     // sealed slots (128 KiB) that are worth a wake-up
 constexpr uint32_t kWakeThreads = 32;  // ended threads that are
 constexpr uint64_t kPatienceNs = 2000ull * 1000 * 1000;
 
-constinit BareThread g_thread;
-constinit Mutex g_control;  // guards start and stop of g_thread
+constinit Mutex g_control;  // guards start and stop of g_flusher
 constinit std::atomic<uint32_t> g_parked{0};
 constinit std::atomic<bool> g_stop{false};
 constinit std::atomic<bool> g_refused{false};  // the kernel gave no thread: work inline
@@ -46,7 +48,7 @@ void ring() {
 
 bool generation_is_over() {
   return g_generation.load(std::memory_order_relaxed) != 0 &&
-         (clock_now() >= g_generation_due.load(std::memory_order_relaxed) || generation_is_large());
+         (clock_ticks() >= g_generation_due.load(std::memory_order_relaxed) || generation_is_large());
 }
 
 // One round of what is due, under the flush lock. False when recording has ended.
@@ -95,11 +97,11 @@ void run() {
     g_flush.unlock();
     if (going && slots_full() >= kWakeSlots) continue;
     const uint64_t due = g_generation_due.load(std::memory_order_relaxed);
-    const uint64_t now = clock_now();
+    const uint64_t now = clock_ticks();
     timespec timeout{};
     const timespec* wait = nullptr;  // off, standby: until somebody rings
     if (due != ~uint64_t{0}) {
-      const uint64_t ns = due > now ? due - now : 0;
+      const uint64_t ns = due > now ? (due - now) * kNsPerTick : 0;
       timeout = {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
       wait = &timeout;
     }
@@ -122,11 +124,11 @@ void work_inline() {
 }  // namespace
 
 void flusher_start() {
-  if (g_thread.running() || !can_start() || !g_control.try_lock()) return;
-  if (!g_thread.running() && can_start()) {
+  if (g_flusher.running() || !can_start() || !g_control.try_lock()) return;
+  if (!g_flusher.running() && can_start()) {
     g_stop.store(false, std::memory_order_relaxed);
     // EAGAIN, EPERM: no thread for us. Batches are then written by the threads that fill them.
-    if (g_thread.start(run) != 0) g_refused.store(true, std::memory_order_relaxed);
+    if (g_flusher.start(run) != 0) g_refused.store(true, std::memory_order_relaxed);
   }
   g_control.unlock();
 }
@@ -134,9 +136,9 @@ void flusher_start() {
 void flusher_slot_taken() {
   const uint32_t full = slots_full();
   if (full == 0) return;
-  if (!g_thread.running()) {
+  if (!g_flusher.running()) {
     flusher_start();
-    if (!g_thread.running() && full >= kWakeSlots) {
+    if (!g_flusher.running() && full >= kWakeSlots) {
       if (g_flush.try_lock()) {
         generation_drain();
         g_flush.unlock();
@@ -149,28 +151,28 @@ void flusher_slot_taken() {
 
 void flusher_due() {
   if (g_due_seen.exchange(true, std::memory_order_relaxed)) return;
-  if (!g_thread.running()) flusher_start();
+  if (!g_flusher.running()) flusher_start();
 }
 
 void flusher_inline_work() {
-  if (g_thread.running()) return;
+  if (g_flusher.running()) return;
   if (gate() == kGateStandby && g_standby_calls.fetch_add(1, std::memory_order_relaxed) == kStandbyCalls)
     flusher_start();
   const wire::TailHeader* tail = g_tail;
   if (tail != nullptr && tail->request.load(std::memory_order_relaxed) != 0) obey_request();
-  if (!g_due_seen.load(std::memory_order_relaxed) || g_thread.running() || can_start()) return;
+  if (!g_due_seen.load(std::memory_order_relaxed) || g_flusher.running() || can_start()) return;
   work_inline();
 }
 
 wire::SlotHeader* flusher_wait_for_slot(wire::SlotKind kind, uint64_t gen, uint64_t m, uint64_t time) {
   if (g_dropping.load(std::memory_order_relaxed)) return nullptr;
   count(wire::Counter::k_waits);
-  const uint64_t begin = clock_now();
+  const uint64_t begin = clock_ns();
   wire::SlotHeader* slot = nullptr;
-  for (uint64_t now = begin; slot == nullptr && now - begin < kPatienceNs; now = clock_now()) {
+  for (uint64_t now = begin; slot == nullptr && now - begin < kPatienceNs; now = clock_ns()) {
     if (g_tail == nullptr || g_generation.load(std::memory_order_relaxed) == 0) break;
     // Past the first half millisecond we drain ourselves: the flusher may wait for a lock that this thread holds.
-    if (g_thread.running() && now - begin < 500 * 1000) {
+    if (g_flusher.running() && now - begin < 500 * 1000) {
       ring();
       sys::sleep_ns(100 * 1000);
     } else if (g_flush.try_lock()) {
@@ -181,7 +183,7 @@ wire::SlotHeader* flusher_wait_for_slot(wire::SlotKind kind, uint64_t gen, uint6
     }
     slot = slot_claim(kind, gen, m, time);
   }
-  count(wire::Counter::k_wait_ns, clock_now() - begin);
+  count(wire::Counter::k_wait_ns, clock_ns() - begin);
   // The output is stuck (a hung disk, a stopped flusher): the program must not be. Until the flusher gets on, events
   // are dropped at once and counted in lost_events.
   if (slot == nullptr) g_dropping.store(true, std::memory_order_relaxed);
@@ -190,7 +192,7 @@ wire::SlotHeader* flusher_wait_for_slot(wire::SlotKind kind, uint64_t gen, uint6
 
 void flusher_thread_ended() {
   if (g_ended_threads.fetch_add(1, std::memory_order_relaxed) + 1 < kWakeThreads) return;
-  if (g_thread.running()) {
+  if (g_flusher.running()) {
     ring();
   } else {
     flusher_start();
@@ -199,12 +201,12 @@ void flusher_thread_ended() {
 
 void flusher_stop() {
   g_parked.fetch_add(1, std::memory_order_relaxed);
-  if (g_thread.is_current()) return;
+  if (g_flusher.is_current()) return;
   g_control.lock();
-  if (g_thread.running()) {
+  if (g_flusher.running()) {
     g_stop.store(true, std::memory_order_release);
     ring();
-    g_thread.join();
+    g_flusher.join();
   }
   g_control.unlock();
 }
@@ -214,7 +216,7 @@ void flusher_resume() {
 }
 
 void flusher_after_fork() {
-  g_thread.forget();
+  g_flusher.forget();
   g_control.reset();
   g_parked.store(0, std::memory_order_relaxed);
   g_stop.store(false, std::memory_order_relaxed);

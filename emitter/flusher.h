@@ -5,9 +5,13 @@
 
 #include <cstdint>
 
+#include "emitter/bare_thread.h"
 #include "emitter/wire/tail.h"
 
 namespace traceaf::emitter {
+
+extern BareThread g_flusher;
+inline bool flusher_runs() { return g_flusher.running(); }
 
 // A writer took a slot: time to start the flusher or to wake it?
 void flusher_slot_taken();

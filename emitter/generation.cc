@@ -21,7 +21,8 @@ constinit Mutex g_flush;
 namespace {
 
 constinit uint64_t g_last = 0;            // the last generation number used
-constinit uint64_t g_begin_time[2] = {};  // by parity: clock at the start of the generation
+constinit uint64_t g_begin_time[2] = {};  // by parity: ticks at the start of the generation
+constinit uint64_t g_begin_wall[2] = {};  // and the wall clock then
 constinit uint64_t g_last_sync_wall = 0;
 
 // How long the advancer waits for a thread to leave its section. Only a realloc of many GiB, a thread stopped by a
@@ -29,8 +30,7 @@ constinit uint64_t g_last_sync_wall = 0;
 constexpr uint64_t kPatienceNs = 10ull * 1000 * 1000 * 1000;
 
 void write_sync_and_info(uint64_t gen) {
-  const uint64_t time = clock_now();
-  uint64_t wall = clock_wall_ns();
+  uint64_t wall = g_begin_wall[gen & 1];
   // Go's validator wants all three clocks to rise from one generation to the next; the wall clock may be set back.
   if (wall <= g_last_sync_wall) wall = g_last_sync_wall + 1;
   g_last_sync_wall = wall;
@@ -41,8 +41,8 @@ void write_sync_and_info(uint64_t gen) {
   at = wire::put_varint(at, kClockFrequency);
   *at++ = static_cast<uint8_t>(wire::Ev::kClockSnapshot);
   const uint64_t begin = g_begin_time[gen & 1];
-  at = wire::put_varint(at, time - begin);
-  at = wire::put_varint(at, time);
+  at = wire::put_varint(at, 0);
+  at = wire::put_varint(at, begin * kNsPerTick);
   at = wire::put_varint(at, wall / 1000000000);
   at = wire::put_varint(at, wall % 1000000000);
   write_batch(false, gen, wire::kNoThread, begin, body, static_cast<size_t>(at - body));
@@ -59,10 +59,11 @@ void write_sync_and_info(uint64_t gen) {
 void publish(uint64_t gen) {
   types_prepare(gen);
   g_last = gen;
-  const uint64_t now = clock_now();
+  const uint64_t now = clock_begin_generation(gen);
   g_begin_time[gen & 1] = now;
+  g_begin_wall[gen & 1] = clock_wall_ns();
   g_generation_bytes.store(0, std::memory_order_relaxed);
-  g_generation_due.store(now + settings().generation_ns, std::memory_order_relaxed);
+  g_generation_due.store(now + settings().generation_ns / kNsPerTick, std::memory_order_relaxed);
   g_tail->generation.store(gen, std::memory_order_relaxed);
   g_generation.store(gen, std::memory_order_seq_cst);  // see Section::enter_record
 }
@@ -111,6 +112,8 @@ bool drain(uint64_t gen) {
   static Drained drained;  // 1 KiB, too much for some stacks; flush lock
   drained.n = 0;
   drained.ok = true;
+  // Behind by a quarter of the buffer: threads would soon wait for slots.
+  sink_hurry(slots_full() > slots_limit() / (sink_hurries() ? 16 : 4));
   slots_drain(gen, take_slot, &drained);
   drained.settle();
   return drained.ok;
@@ -120,7 +123,7 @@ bool drain(uint64_t gen) {
 
 // Waits until no section of `gen` is open. False when `record` is stuck in one.
 bool wait_until_left(const ThreadRecord& record, uint64_t gen) {
-  const uint64_t begin = clock_now();
+  const uint64_t begin = clock_ns();
   uint64_t nap = 20 * 1000;
   for (unsigned turn = 0;; ++turn) {
     if (record.writing.load(std::memory_order_seq_cst) == 0) return true;
@@ -130,7 +133,7 @@ bool wait_until_left(const ThreadRecord& record, uint64_t gen) {
       sys::yield();
       continue;
     }
-    if (clock_now() - begin > kPatienceNs || thread_is_gone(record)) return false;
+    if (clock_ns() - begin > kPatienceNs || thread_is_gone(record)) return false;
     drain(gen);  // it may be waiting for a free slot
     sys::sleep_ns(nap);
     if (nap < 1000 * 1000) nap *= 2;
@@ -138,6 +141,7 @@ bool wait_until_left(const ThreadRecord& record, uint64_t gen) {
 }
 
 void seal_all(uint64_t gen) {
+  sections_see_generation();
   for (ThreadRecord* r = first_thread_record(); r != nullptr; r = r->next) {
     if (!r->in_use.load(std::memory_order_acquire)) continue;
     if (wait_until_left(*r, gen)) {
@@ -152,6 +156,7 @@ void seal_all(uint64_t gen) {
       write_batch(slot->kind == wire::kSlotRows, slot->gen, slot->m, slot->time, slot_body(slot),
                   slot->used.load(std::memory_order_acquire));
       stream.slot = nullptr;
+      stream.last = nullptr;
     }
   }
 }
@@ -163,7 +168,7 @@ struct TypeTable {
 void write_type(void* context, uint32_t id, const TypeEntry& type) {
   TableWriter& out = static_cast<TypeTable*>(context)->out;
   const ContextNode* node = context_node(type.node);
-  const Module* module = node == nullptr ? nullptr : module_by_id(node->module);
+  const Module* module = node == nullptr ? nullptr : module_by_id(module_of_origin(node->origin));
   char name[wire::kMaxStringLength];
   size_t length = 0;
   const char* path = module != nullptr ? module->path : "";
@@ -219,7 +224,7 @@ void write_counters(TableWriter& out) {
   for (const ThreadRecord* r = first_thread_record(); r != nullptr; r = r->next)
     uncounted += r->uncounted_events.load(std::memory_order_relaxed);
   RowBytes row;
-  row.number(clock_now()).number(sizeof(wire::kCounters) / sizeof(wire::kCounters[0]));
+  row.number(clock_ticks()).number(sizeof(wire::kCounters) / sizeof(wire::kCounters[0]));
   for (const auto& spec : wire::kCounters)
     row.number(spec.number)
         .number(g_counters[spec.number].load(std::memory_order_relaxed) +
@@ -233,7 +238,7 @@ struct End {
 };
 
 bool write_tables(uint64_t gen, const End* end) {
-  const uint64_t now = clock_now();
+  const uint64_t now = clock_ticks();
   {
     TableWriter rows(wire::kBatchRows, gen, now);
     if (g_process_row_generation.load(std::memory_order_relaxed) != gen) {
@@ -291,6 +296,7 @@ bool close(uint64_t gen, bool start_next, const End* end) {
 void generation_begin() {
   publish(g_last + 1);
   begin_output(g_last);
+  sections_see_generation();
   // Standby sections that were entered before: what they do to the live set must precede a snapshot.
   for (ThreadRecord* r = first_thread_record(); r != nullptr; r = r->next)
     if (r->in_use.load(std::memory_order_acquire)) wait_until_left(*r, g_last - 1);
@@ -312,7 +318,8 @@ bool generation_finish(wire::EndReason reason, int status) {
   if (gen != 0) return close(gen, false, &end);
   const uint64_t last = ++g_last;
   types_prepare(last);
-  g_begin_time[last & 1] = clock_now();
+  g_begin_time[last & 1] = clock_begin_generation(last);
+  g_begin_wall[last & 1] = clock_wall_ns();
   begin_output(last);
   return write_tables(last, &end);
 }
@@ -327,10 +334,10 @@ void generation_reap() {
     if (r->announced || r->stack_live.load(std::memory_order_relaxed)) {
       Section section = Section::enter_as(r);
       if (section.ok()) {
-        const uint64_t now = clock_now();
+        const uint64_t now = section.now();
         if (r->stack_live.exchange(false, std::memory_order_relaxed))
           section.event(wire::Ev::kGoroutineStackFree, now, (r->stack_lo - facts().min_addr) / wire::kFixedStack);
-        section.event(wire::Ev::kGoDestroySyscall, now, 0, 0, 0, 0);
+        section.event(wire::Ev::kGoDestroySyscall, now);
         const uint64_t gen = section.generation();
         section.leave();
         seal_streams(r, gen);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "emitter/region.h"
 
@@ -62,15 +63,27 @@ class InternMap {
     std::atomic<uint32_t>* heads = heads_.load(std::memory_order_relaxed);
     if (heads == nullptr) return;
     const uint32_t used = limit();
-    sys::advise(heads, kHeadBytes, MADV_DONTNEED);
+    zero(heads, kHeadBytes);
     for (uint32_t chunk = 0; chunk <= (used - 1) >> kChunkBits && chunk < kMaxChunks; ++chunk) {
       Entry* entries = chunks_[chunk].load(std::memory_order_relaxed);
-      if (entries != nullptr) sys::advise(entries, kChunk * sizeof(Entry), MADV_DONTNEED);
+      if (entries != nullptr)
+        zero(entries,
+             chunk == (used - 1) >> kChunkBits ? ((used - 1) % kChunk + 1) * sizeof(Entry) : kChunk * sizeof(Entry));
     }
     next_index_.store(1, std::memory_order_release);
   }
 
  private:
+  // Small parts are zeroed by the caller, the flusher: pages given back have to be faulted in by the program's threads.
+  static void zero(void* at, size_t bytes) {
+    constexpr size_t kSmall = size_t{1} << 20;
+    constexpr size_t kPage = 4096;
+    if (bytes <= kSmall) {
+      memset(at, 0, bytes);
+    } else {
+      sys::advise(at, (bytes + kPage - 1) & ~(kPage - 1), MADV_DONTNEED);
+    }
+  }
   static constexpr size_t kHeadBytes = sizeof(std::atomic<uint32_t>) << kHeadBits;
 
   template <typename Equal>
@@ -119,6 +132,15 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t h = (a ^ (b << 32 | b >> 32)) * 0x9E3779B97F4A7C15u;
   h ^= h >> 29;
   return h * 0xBF58476D1CE4E5B9u;
+}
+
+// A hash for a table of 2^head_bits heads by which the members of one group (the children of a node, the sizes of a
+// site) share a cache line of heads: they are looked up one after the other.
+inline uint64_t clustered(uint64_t group_hash, uint64_t member_hash, unsigned head_bits) {
+  constexpr unsigned kLineBits = 4;
+  const unsigned rest = 64 - head_bits;
+  const uint64_t within = ((group_hash << 20 ^ member_hash) >> (64 - kLineBits)) << rest;
+  return (group_hash & ~(~uint64_t{0} >> (head_bits - kLineBits))) | within;
 }
 
 }  // namespace traceaf::emitter

@@ -11,6 +11,9 @@
 #include "emitter/types.h"
 
 namespace traceaf::emitter {
+
+constinit std::atomic<bool> g_live_set_active{false};
+
 namespace {
 
 constexpr unsigned kShardBits = 6;
@@ -27,7 +30,6 @@ struct alignas(64) Shard {
 };
 
 constinit Shard g_shards[kShards];
-constinit std::atomic<bool> g_active{false};
 // Number of the running or last snapshot; a shard with a lower `written` is still to be written.
 constinit std::atomic<uint64_t> g_snapshot{0};
 
@@ -92,9 +94,8 @@ void write_shard(Section& section, Shard& shard, uint64_t snapshot) {
   for (size_t i = 0; i < shard.capacity; ++i) {
     const LiveBlock& b = shard.slots[i];
     if (b.address == 0) continue;
-    context_rows(section, b.node);
     const uint32_t type = type_of(section, b.node, static_cast<wire::Entry>(b.entry), b.align_log2, b.size);
-    section.event(wire::Ev::kHeapObject, clock_now(), (b.address - facts().min_addr) / wire::kMinHeapAlign, type);
+    section.event(wire::Ev::kHeapObject, section.now(), (b.address - facts().min_addr) / wire::kMinHeapAlign, type);
   }
 }
 
@@ -108,11 +109,10 @@ bool keep_snapshot_exact(Section* section, Shard& shard) {
 
 }  // namespace
 
-bool live_set_active() { return g_active.load(std::memory_order_relaxed); }
-void live_set_start() { g_active.store(true, std::memory_order_relaxed); }
+void live_set_start() { g_live_set_active.store(true, std::memory_order_relaxed); }
 
 void live_set_stop() {
-  g_active.store(false, std::memory_order_relaxed);
+  g_live_set_active.store(false, std::memory_order_relaxed);
   for (Shard& shard : g_shards) {
     const Locked lock(shard.lock);
     if (shard.slots != nullptr) own_unmap(shard.slots, shard.capacity * sizeof(LiveBlock));

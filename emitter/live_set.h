@@ -2,6 +2,7 @@
 // A table in shards, each under its own lock, which is held for a few loads only.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,7 +19,8 @@ struct LiveBlock {
 };
 
 // Whether births and deaths are followed (standby, or on after standby).
-bool live_set_active();
+extern std::atomic<bool> g_live_set_active;
+inline bool live_set_active() { return g_live_set_active.load(std::memory_order_relaxed); }
 void live_set_start();
 void live_set_stop();  // forgets all blocks
 

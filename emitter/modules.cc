@@ -11,10 +11,14 @@
 #include "emitter/lock.h"
 #include "emitter/region.h"
 #include "emitter/unwind/module_record.h"
+#include "emitter/unwind/registered_frames.h"
 #include "emitter/unwind/rule_cache.h"
 #include "emitter/wire/rows.h"
 
 namespace traceaf::emitter {
+
+constinit std::atomic<uint64_t> unwind::g_module_epoch{1};
+constinit std::atomic<uint32_t> unwind::g_modules_unloading{0};
 
 using unwind::ElfImage;
 using unwind::ModuleRecord;
@@ -32,9 +36,8 @@ constexpr size_t kTextBlock = size_t{64} << 10;
 std::atomic<ModuleRecord*> g_chunks[kMaxModules / kChunk];
 std::atomic<uint32_t> g_buckets[kBuckets];  // newest id whose start hashes here
 std::atomic<uint32_t> g_count{0};
-// Read before a question to the loader, raised (release) when the loader's answer may have changed.
-std::atomic<uint64_t> g_epoch{1};
-std::atomic<uint32_t> g_unloading{0};  // libraries being unloaded right now
+std::atomic<uint64_t>& g_epoch = unwind::g_module_epoch;
+std::atomic<uint32_t>& g_unloading = unwind::g_modules_unloading;
 
 Mutex g_lock;                          // guards insertion and the scratch below
 std::atomic<int> g_lock_owner{0};      // tid of its holder
@@ -216,12 +219,6 @@ ModuleRecord* module_record(uint32_t id) {
   return chunk == nullptr ? nullptr : &chunk[id & (kChunk - 1)];
 }
 
-uint64_t settled_epoch() {
-  // In this order: modules_unload_end raises the epoch first, so a zero here comes with the new epoch below.
-  if (g_unloading.load(std::memory_order_acquire) != 0) return kUnsettled;
-  return g_epoch.load(std::memory_order_acquire);
-}
-
 }  // namespace unwind
 
 uint32_t module_of(uintptr_t pc) {
@@ -286,6 +283,7 @@ void modules_after_fork() {
   g_unloading.store(0, std::memory_order_relaxed);
   g_epoch.fetch_add(1, std::memory_order_relaxed);
   unwind::rule_cache_after_fork();
+  unwind::registered_frames_after_fork();
   const uint32_t count = module_count();
   for (uint32_t id = 1; id <= count; ++id) {
     unwind::module_record(id)->module.row_generation.store(0, std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include "emitter/section.h"
 #include "emitter/session.h"
 #include "emitter/span_sink.h"
+#include "emitter/spans/quick.h"
 #include "emitter/types.h"
 
 namespace traceaf::emitter {
@@ -17,7 +18,7 @@ uint64_t object_id(const void* p) { return (reinterpret_cast<uintptr_t>(p) - fac
 
 // True when the call may be recorded. A signal handler that interrupted the recorder on this thread may not: locks of
 // ours may be held. What it does is counted.
-bool may_record() {
+[[gnu::noinline]] bool may_record_after_all() {
   if (inside_recorder()) {
     count(wire::Counter::k_nested_events);
     return false;
@@ -26,20 +27,24 @@ bool may_record() {
   return gate() == kGateOn || gate() == kGateStandby;
 }
 
+inline bool may_record() { return (gate() == kGateOn && !t_local.inside) || may_record_after_all(); }
+
 // False: see live_set.h, to be done again in a new section.
 bool born(Section& section, Frame frame, const void* p, size_t size, wire::Entry entry, size_t align) {
   ThreadRecord& record = section.record();
   Section* writer = section.ok() ? &section : nullptr;
-  const uint32_t node = capture_context(writer, record, frame);
+  const uint32_t node = capture_context(record, frame);
   const auto align_log2 = static_cast<uint8_t>(align > 1 ? __builtin_ctzll(align) : 0);
   const auto address = reinterpret_cast<uintptr_t>(p);
   if (live_set_active() && !live_set_add(writer, {address, size, node, static_cast<uint8_t>(entry), align_log2}))
     return false;
   if (writer == nullptr) return true;
-  spans::Sink sink = span_sink(section);
-  spans::object_born(record.span_cache, sink, address, size);
+  if (!spans::born_in_known_span(record.span_cache, address, size)) {
+    spans::Sink sink = span_sink(section);
+    spans::object_born(record.span_cache, sink, address, size);
+  }
   const uint32_t type = type_of(section, node, entry, align_log2, size);
-  section.event(wire::Ev::kHeapObjectAlloc, clock_now(), object_id(p), type);
+  section.event(wire::Ev::kHeapObjectAlloc, section.now(), object_id(p), uint64_t{type});
   return true;
 }
 
@@ -49,7 +54,7 @@ bool died(Section& section, Frame frame, const void* p, uint64_t time) {
     return false;
   if (!section.ok()) return true;
   // After the live set: it may just have written the block into a snapshot, which the death must follow.
-  if (time == 0) time = clock_now();
+  if (time == 0) time = section.now();
   ThreadRecord& record = section.record();
   if (section.event(wire::Ev::kHeapObjectFree, time, object_id(p))) {
     if (record.free_index_gen != section.generation()) {
@@ -57,8 +62,10 @@ bool died(Section& section, Frame frame, const void* p, uint64_t time) {
       record.free_index = 0;
     }
     if (settings().stacks == Stacks::kBoth) {
+      const uint32_t node = capture_context(record, frame);
+      context_rows(section, node);
       RowBytes row;
-      row.number(record.m).number(record.free_index).number(capture_context(&section, record, frame));
+      row.number(record.m).number(record.free_index).number(node);
       section.row(wire::Row::kFreeStack, row);
     }
     ++record.free_index;
@@ -68,7 +75,7 @@ bool died(Section& section, Frame frame, const void* p, uint64_t time) {
 
 bool dying(Section& section, Frame frame, const void* p) {
   if (!died(section, frame, p, 0)) return false;
-  if (section.ok()) {
+  if (section.ok() && !spans::shares_its_span(reinterpret_cast<uintptr_t>(p))) {
     spans::Sink sink = span_sink(section);
     spans::object_dying(section.record().span_cache, sink, reinterpret_cast<uintptr_t>(p));
   }
@@ -95,7 +102,8 @@ void in_section(Change change) {
     Section section = Section::enter();
     done = (!section.ok() && !section.standby()) || change(section);
   }
-  flusher_inline_work();
+  if (!flusher_runs()) [[unlikely]]
+    flusher_inline_work();
 }
 
 // Hands `change` the span events of the calling thread, while recording is on.
@@ -130,7 +138,7 @@ Move move_begin(const void* old) {
   move.open = true;
   move.span = spans::before_move(reinterpret_cast<uintptr_t>(old));
   if (live_set_active()) live_set_touch(section.ok() ? &section : nullptr, reinterpret_cast<uintptr_t>(old));
-  move.time = clock_now();
+  move.time = section.ok() ? section.now() : 0;
   section.suspend();
   return move;
 }

@@ -17,7 +17,7 @@ struct Options {
   bool compress = true;
   uint64_t buffer_bytes = uint64_t{32} << 20;
   uint64_t generation_ns = 1000000000;
-  uint64_t generation_bytes = uint64_t{16} << 20;
+  uint64_t generation_bytes = uint64_t{64} << 20;
   uint32_t depth = 1024;
   Stacks stacks = Stacks::kAlloc;
   bool follow = true;

@@ -75,7 +75,7 @@ void process_row_prepare(const char* option_text) {
   put_number(static_cast<uint64_t>(sys::call(SYS_getppid)));
   put_number(facts().start_time);
   put_number(facts().start_wall_ns);
-  put_number(0);  // clock 0: CLOCK_MONOTONIC in ns
+  put_number(clock_kind());
   put_number(facts().live_exact ? 1 : 0);
   put_number(sink_image());
   put_number(facts().parent_pid);

@@ -1,12 +1,14 @@
 // The write section and the encoding of events and rows into slots (see section.h).
 #include "emitter/section.h"
 
+#include <linux/membarrier.h>
 #include <cstring>
 
 #include "emitter/counters.h"
 #include "emitter/flusher.h"
 #include "emitter/session.h"
 #include "emitter/slots.h"
+#include "emitter/sys.h"
 
 namespace traceaf::emitter {
 
@@ -24,36 +26,53 @@ RowBytes& RowBytes::text(const char* s, size_t length) {
   return *this;
 }
 
-Section Section::enter_record(ThreadRecord* record) {
-  const uint32_t depth = record->writing.load(std::memory_order_relaxed);
-  if (depth != 0) {
-    // Nested: in a signal handler, or inside a move. The outermost generation stays in force. When the handler hit the
-    // outermost entry before it knew its generation, or an append, the event can't be written: it is counted.
-    const uint64_t gen = record->section_gen.load(std::memory_order_relaxed);
-    if (gen == 0 || gen == kStandbySection || record->busy != 0) {
-      count(wire::Counter::k_nested_events);
-      return {nullptr, 0};
-    }
-    record->writing.store(depth + 1, std::memory_order_relaxed);
-    return {record, gen};
-  }
-  // Sequentially consistent with the advancer: it stores the generation and then reads `writing`; we store `writing`
-  // and then read the generation. So it waits for us, or we see the new generation.
-  record->writing.exchange(1, std::memory_order_seq_cst);
-  const uint64_t gen = g_generation.load(std::memory_order_seq_cst);
-  if (gen == 0) {
-    if (gate() == kGateStandby) {
-      record->section_gen.store(kStandbySection, std::memory_order_relaxed);
-      return {record, 0};
-    }
-    record->writing.store(0, std::memory_order_release);
+#ifdef __SANITIZE_THREAD__
+constexpr bool kMayUseMembarrier = false;  // ThreadSanitizer does not know what it does
+#else
+constexpr bool kMayUseMembarrier = true;
+#endif
+
+constinit std::atomic<bool> g_membarrier{false};
+
+void sections_init() {
+  constexpr long kRegister = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
+  g_membarrier.store(kMayUseMembarrier && !sys::failed(sys::call(SYS_membarrier, kRegister, 0, 0)),
+                     std::memory_order_relaxed);
+}
+
+void sections_see_generation() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!g_membarrier.load(std::memory_order_relaxed)) return;
+  if (!sys::failed(sys::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))) return;
+  // A filter that was installed since refuses it: sections are entered with a locked instruction from now on. Stores
+  // of those that were entered without one reach us in the time that a processor may hold a store back, far less than
+  // this.
+  g_membarrier.store(false, std::memory_order_seq_cst);
+  sys::sleep_ns(2000 * 1000);
+}
+
+Section Section::enter_nested(ThreadRecord* record) {
+  // In a signal handler, or inside a move. The outermost generation stays in force. When the handler hit the outermost
+  // entry before it knew its generation, or an append, the event can't be written: it is counted.
+  const uint64_t gen = record->section_gen.load(std::memory_order_relaxed);
+  if (gen == 0 || gen == kStandbySection || record->busy != 0) {
+    count(wire::Counter::k_nested_events);
     return {nullptr, 0};
   }
-  record->section_gen.store(gen, std::memory_order_relaxed);
+  record->writing.store(record->writing.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return {record, gen};
 }
 
-Section Section::enter() {
+Section Section::enter_unwritten(ThreadRecord* record) {
+  if (gate() == kGateStandby) {
+    record->section_gen.store(kStandbySection, std::memory_order_relaxed);
+    return {record, 0};
+  }
+  record->writing.store(0, std::memory_order_release);
+  return {nullptr, 0};
+}
+
+Section Section::enter_rarely() {
   ThreadRecord* record = thread_record();
   if (record == nullptr) return {nullptr, 0};
   return enter_record(record);
@@ -67,15 +86,6 @@ Section Section::resume() {
   return {record, gen == kStandbySection ? 0 : gen};
 }
 
-void Section::leave() {
-  if (record_ == nullptr) return;
-  const uint32_t depth = record_->writing.load(std::memory_order_relaxed);
-  if (depth == 1) record_->section_gen.store(0, std::memory_order_relaxed);
-  // Release: the advancer that reads 0 sees every byte written in this section.
-  record_->writing.store(depth - 1, std::memory_order_release);
-  record_ = nullptr;
-}
-
 void count_events(ThreadRecord& r) {
   count(wire::Counter::k_events, r.uncounted_events.load(std::memory_order_relaxed));
   r.uncounted_events.store(0, std::memory_order_relaxed);
@@ -87,9 +97,11 @@ Stream* Section::refill(wire::SlotKind kind, uint64_t time) {
   if (stream.gen == gen_ && stream.slot != nullptr) {
     slot_seal(stream.slot);
     stream.slot = nullptr;
+    stream.last = nullptr;
   }
   stream.gen = gen_;
   count_events(r);
+  clock_calibrate(gen_);
   if (time <= r.last_base[kind]) time = r.last_base[kind] + 1;
   wire::SlotHeader* slot = slot_claim(kind, gen_, r.m, time);
   if (slot == nullptr) slot = flusher_wait_for_slot(kind, gen_, r.m, time);
@@ -98,9 +110,11 @@ Stream* Section::refill(wire::SlotKind kind, uint64_t time) {
   stream.slot = slot;
   stream.at = slot_body(slot);
   stream.end = stream.at + wire::kSlotBody;
+  stream.last = stream.end - wire::kMaxEventBytes;
   stream.last_time = time;
   g_generation_bytes.fetch_add(wire::kSlotBody, std::memory_order_relaxed);
   flusher_slot_taken();
+  stream.last_node = stream.last_site = {0, 0};
   if (kind == wire::kSlotRows) *stream.at++ = wire::kBatchRows;
   return &stream;
 }
@@ -178,7 +192,7 @@ bool Section::append_status(Stream* stream, uint64_t time) {
   return true;
 }
 
-bool Section::event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b, uint64_t c, unsigned arguments) {
+bool Section::event_rarely(wire::Ev type, uint64_t time, const uint64_t* arguments, size_t n) {
   ThreadRecord& r = *record_;
   if (r.busy != 0) {
     count(wire::Counter::k_nested_events);
@@ -199,9 +213,7 @@ bool Section::event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b, uint64
   uint8_t* at = stream->at;
   *at++ = static_cast<uint8_t>(type);
   at = wire::put_varint(at, advance_time(r, *stream, time));
-  if (arguments > 0) at = wire::put_varint(at, a);
-  if (arguments > 1) at = wire::put_varint(at, b);
-  if (arguments > 2) at = wire::put_varint(at, c);
+  for (size_t i = 0; i < n; ++i) at = wire::put_varint(at, arguments[i]);
   stream->at = at;
   commit(*stream);
   r.uncounted_events.store(r.uncounted_events.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -215,6 +227,34 @@ bool Section::row(wire::Row tag, const RowBytes& payload, const char* text, size
   const Piece pieces[] = {
       {payload.data(), payload.size()}, {prefix, prefix_bytes}, {reinterpret_cast<const uint8_t*>(text), length}};
   return append_row(tag, pieces, 3);
+}
+
+bool Section::row_after(wire::Row tag, uint64_t first, uint64_t second, const RowBytes& rest) {
+  ThreadRecord& r = *record_;
+  if (r.busy != 0) {
+    count(wire::Counter::k_lost_rows);
+    return false;
+  }
+  const Busy busy(r);
+  // The slot first: in a fresh one differences count from 0.
+  Stream* stream = stream_with_room(wire::kSlotRows, r.last_time, rest.size() + 4 * wire::kMaxVarint);
+  if (stream == nullptr) {
+    count(wire::Counter::k_lost_rows);
+    return false;
+  }
+  Stream::Pair& last = tag == wire::Row::kNode ? stream->last_node : stream->last_site;
+  uint8_t differences[2 * wire::kMaxVarint];
+  uint8_t* end = wire::put_varint(differences, wire::zigzag(first - last.first));
+  end = wire::put_varint(end, wire::zigzag(second - last.second));
+  const auto bytes = static_cast<size_t>(end - differences);
+  last = {first, second};
+  uint8_t* at = wire::put_varint(stream->at, static_cast<uint64_t>(tag));
+  at = wire::put_varint(at, bytes + rest.size());
+  memcpy(at, differences, bytes);
+  memcpy(at + bytes, rest.data(), rest.size());
+  stream->at = at + bytes + rest.size();
+  commit(*stream);
+  return true;
 }
 
 bool Section::row_bytes(wire::Row tag, const uint8_t* payload, size_t bytes) {
@@ -255,6 +295,7 @@ void seal_streams(ThreadRecord* record, uint64_t gen) {
     if (stream.gen != gen || stream.slot == nullptr) continue;
     slot_seal(stream.slot);
     stream.slot = nullptr;
+    stream.last = nullptr;
   }
 }
 

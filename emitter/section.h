@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "emitter/clock.h"
 #include "emitter/thread_record.h"
 #include "emitter/wire/events.h"
 #include "emitter/wire/rows.h"
@@ -39,11 +40,24 @@ class RowBytes {
   size_t used_ = 0;
 };
 
+// Whether the advancer reaches all running threads with membarrier(2), so that entering a section takes no locked
+// instruction. Decided at the start (and again in a forked child), and given up for good when the call fails.
+extern std::atomic<bool> g_membarrier;
+void sections_init();
+// By the advancer after a store of g_generation and before it looks at `writing`: from here on every thread is seen
+// inside its section, or will see the new generation.
+void sections_see_generation();
+
 class Section {
  public:
   // Enters for the calling thread. ok() is false when nothing is being written, the thread has no record, or a signal
   // interrupted this thread's own append (counted in nested_events).
-  static Section enter();
+  static Section enter() {
+    ThreadRecord* record = t_local.record;
+    if (record == nullptr || record->writing.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return enter_rarely();
+    return enter_record(record);
+  }
   // Enters on behalf of a record whose thread is gone, or of the flusher.
   static Section enter_as(ThreadRecord* record);
   Section(Section&& other) noexcept : record_(other.record_), gen_(other.gen_) { other.record_ = nullptr; }
@@ -56,29 +70,42 @@ class Section {
   [[nodiscard]] bool standby() const { return record_ != nullptr && gen_ == 0; }
   [[nodiscard]] ThreadRecord& record() const { return *record_; }
   [[nodiscard]] uint64_t generation() const { return gen_; }
-  void leave();
+  // The present in ticks; only while ok().
+  [[nodiscard]] uint64_t now() const { return clock_ticks(gen_); }
+  void leave() {
+    if (record_ == nullptr) return;
+    const uint32_t depth = record_->writing.load(std::memory_order_relaxed);
+    if (depth == 1) record_->section_gen.store(0, std::memory_order_relaxed);
+    // Release: the advancer that reads 0 sees every byte written in this section.
+    record_->writing.store(depth - 1, std::memory_order_release);
+    record_ = nullptr;
+  }
   // Keeps the thread inside after this object is gone (a move's begin); resume() takes it up again.
   void suspend() { record_ = nullptr; }
   static Section resume();
 
   // Appends one event stamped `time` (raised to the thread's last stamp when earlier). False when it was lost.
-  bool event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b, uint64_t c, unsigned arguments);
-  bool event(wire::Ev type, uint64_t time, uint64_t a) { return event(type, time, a, 0, 0, 1); }
-  bool event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b) { return event(type, time, a, b, 0, 2); }
-  bool event(wire::Ev type, uint64_t time, uint64_t a, uint64_t b, uint64_t c) { return event(type, time, a, b, c, 3); }
+  template <typename... Arguments>
+  bool event(wire::Ev type, uint64_t time, Arguments... arguments);
   // Appends one row of our tables, with `text` as a last field behind the payload unless it is null. False when it was
   // lost.
   bool row(wire::Row tag, const RowBytes& payload, const char* text = nullptr, size_t length = 0);
+  // The same for rows whose first two fields are coded as differences.
+  bool row_after(wire::Row tag, uint64_t first, uint64_t second, const RowBytes& rest);
   // The same with a payload of any length up to half a slot.
   bool row_bytes(wire::Row tag, const uint8_t* payload, size_t bytes);
 
  private:
   Section(ThreadRecord* record, uint64_t gen) : record_(record), gen_(gen) {}
   static Section enter_record(ThreadRecord* record);
+  static Section enter_rarely();
+  static Section enter_nested(ThreadRecord* record);
+  static Section enter_unwritten(ThreadRecord* record);
   struct Piece {
     const uint8_t* bytes;
     size_t size;
   };
+  bool event_rarely(wire::Ev type, uint64_t time, const uint64_t* arguments, size_t n);
   bool append_row(wire::Row tag, const Piece* pieces, unsigned n);
   Stream* stream_with_room(wire::SlotKind kind, uint64_t time, size_t bytes);
   Stream* refill(wire::SlotKind kind, uint64_t time);
@@ -87,6 +114,54 @@ class Section {
   ThreadRecord* record_;
   uint64_t gen_;
 };
+
+// Sequentially consistent with the advancer: it stores the generation and then reads `writing`; we store `writing` and
+// then read the generation. So it waits for us, or we see the new generation.
+inline Section Section::enter_record(ThreadRecord* record) {
+  if (record->writing.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return enter_nested(record);
+  if (g_membarrier.load(std::memory_order_relaxed)) [[likely]] {
+    record->writing.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    record->writing.exchange(1, std::memory_order_seq_cst);
+  }
+  const uint64_t gen = g_generation.load(std::memory_order_seq_cst);
+  if (gen == 0) [[unlikely]]
+    return enter_unwritten(record);
+  record->section_gen.store(gen, std::memory_order_relaxed);
+  return {record, gen};
+}
+
+template <typename... Arguments>
+inline bool Section::event(wire::Ev type, uint64_t time, Arguments... arguments) {
+  static_assert(1 + (1 + sizeof...(Arguments)) * wire::kMaxVarint <= wire::kMaxEventBytes);
+  ThreadRecord& r = *record_;
+  Stream& stream = r.streams[gen_ & 1][wire::kSlotEvents];
+  if (stream.gen != gen_ || stream.at > stream.last || r.status_gen != gen_ || r.busy != 0 ||
+      time >= g_generation_due.load(std::memory_order_relaxed)) [[unlikely]] {
+    const uint64_t all[] = {arguments..., 0};
+    return event_rarely(type, time, all, sizeof...(arguments));
+  }
+  r.busy = 1;  // see Busy in section.cc
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (time < r.last_time) time = r.last_time;
+  if (time < stream.last_time) time = stream.last_time;
+  r.last_time = time;
+  uint8_t* at = stream.at;
+  *at = static_cast<uint8_t>(type);
+  at = wire::put_varint_wide(at + 1, time - stream.last_time);
+  ((at = wire::put_varint_wide(at, arguments)), ...);
+  stream.last_time = time;
+  stream.at = at;
+  // Makes the bytes part of the trace: whatever happens to the process now, they are read.
+  auto* body = reinterpret_cast<uint8_t*>(stream.slot) + wire::kSlotHeaderBytes;
+  stream.slot->used.store(static_cast<uint32_t>(at - body), std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  r.busy = 0;
+  r.uncounted_events.store(r.uncounted_events.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
+}
 
 // `section_gen` of a thread in a standby section.
 inline constexpr uint64_t kStandbySection = ~uint64_t{0};

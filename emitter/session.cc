@@ -4,6 +4,9 @@
 #include <sys/auxv.h>
 #include <cstring>
 
+#ifdef TRACEAF_CHECK_CAPTURE
+#include "emitter/check_capture.h"
+#endif
 #include "emitter/clock.h"
 #include "emitter/counters.h"
 #include "emitter/error_text.h"
@@ -26,13 +29,14 @@ namespace traceaf::emitter {
 
 using wire::RecordState;
 
+constinit SessionFacts g_facts = {};
+
 namespace {
 
 constinit std::atomic<uint32_t> g_first_gate{kGateUninitialised};
 constinit Mutex g_session;  // one change of state at a time; never taken inside a section
 constinit std::atomic<uint32_t> g_init{0};
 constinit Options g_options;
-constinit SessionFacts g_facts = {};
 constinit RecordState g_state = RecordState::kOff;
 constinit bool g_failed = false;            // no further recording in this process image
 constinit bool g_parameters_fixed = false;  // memory was sized by depth, buffer and out
@@ -54,7 +58,7 @@ void remember_option_text(const char* text) {
 // Output and tail. On failure nothing is recorded, the program runs on, and one line says why.
 bool open_files() {
   if (sink_is_open()) return true;
-  g_facts.start_time = clock_now();
+  g_facts.start_time = clock_ticks();
   g_facts.start_wall_ns = clock_wall_ns();
   int error = sink_open(g_options.out, g_facts.start_wall_ns, g_options.compress);
   if (error != 0) {
@@ -79,7 +83,7 @@ bool open_files() {
   g_tail->min_addr = g_facts.min_addr;
   g_tail->page_size = g_facts.page_size;
   g_tail->start_time = g_facts.start_time;
-  g_tail->start_mono_ns = g_facts.start_time;
+  g_tail->start_mono_ns = g_facts.start_time * kNsPerTick;
   g_tail->start_wall_ns = g_facts.start_wall_ns;
   g_parameters_fixed = true;
   process_row_prepare(g_option_text);
@@ -98,14 +102,14 @@ void announce_stacks(Section& section) {
       }
     }
     if (r->stack_bytes == 0) continue;
-    section.event(wire::Ev::kGoroutineStack, clock_now(), stack_id(r->stack_lo), stack_order(r->stack_bytes));
+    section.event(wire::Ev::kGoroutineStack, section.now(), stack_id(r->stack_lo), stack_order(r->stack_bytes));
     r->stack_live.store(true, std::memory_order_relaxed);
   }
 }
 
 void mark(Section& section, wire::MarkerKind kind) {
   RowBytes row;
-  row.number(clock_now()).number(static_cast<uint64_t>(kind)).text("", 0);
+  row.number(section.now()).number(static_cast<uint64_t>(kind)).text("", 0);
   section.row(wire::Row::kMarker, row);
 }
 
@@ -223,7 +227,6 @@ bool lock_patiently(Mutex& mutex, unsigned ms) {
 constinit std::atomic<uint32_t>* g_gate = &g_first_gate;
 
 const Options& settings() { return g_options; }
-const SessionFacts& facts() { return g_facts; }
 bool guard_enabled() { return g_options.guard; }
 bool own_process() { return sys::pid() == g_pid.load(std::memory_order_relaxed); }
 
@@ -240,6 +243,7 @@ void process_init(int argc, char** argv, char** envp) {
   if (!g_init.compare_exchange_strong(never, 1, std::memory_order_acq_rel)) return;
   const Inside inside;
   clock_init();
+  sections_init();
   process_facts_init(argc, argv);
   g_pid.store(sys::pid(), std::memory_order_relaxed);
   const unsigned long page = getauxval(AT_PAGESZ);
@@ -328,6 +332,9 @@ void process_ending(wire::EndReason reason, int status, bool last) {
     }
   }
   g_session.unlock();
+#ifdef TRACEAF_CHECK_CAPTURE
+  check_capture_report();
+#endif
 }
 
 void begin_child_session() {
@@ -378,6 +385,7 @@ void fork_child() {
   sink_forget();
   counters_reset();
   thread_records_after_fork();
+  sections_init();
   live_set_after_fork();
   spans::after_fork();
   modules_after_fork();
@@ -417,9 +425,9 @@ void thread_begin(const void* stack_lo, size_t stack_bytes) {
     if (r->stack_lo >= lo + stack_bytes || r->stack_lo + r->stack_bytes <= lo) continue;
     if (!r->stack_live.exchange(false, std::memory_order_relaxed)) continue;
     r->gone.store(true, std::memory_order_relaxed);
-    section.event(wire::Ev::kGoroutineStackFree, clock_now(), stack_id(r->stack_lo));
+    section.event(wire::Ev::kGoroutineStackFree, section.now(), stack_id(r->stack_lo));
   }
-  section.event(wire::Ev::kGoroutineStackAlloc, clock_now(), stack_id(lo), stack_order(stack_bytes));
+  section.event(wire::Ev::kGoroutineStackAlloc, section.now(), stack_id(lo), stack_order(stack_bytes));
   record->stack_live.store(true, std::memory_order_relaxed);
 }
 

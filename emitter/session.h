@@ -17,13 +17,14 @@ const Options& settings();
 struct SessionFacts {
   uint64_t min_addr;
   uint64_t page_size;
-  uint64_t start_time;  // clock_now() at the start of this process image's recording
+  uint64_t start_time;  // in ticks, at the start of this process image's recording
   uint64_t start_wall_ns;
   uint64_t parent_pid;  // the traced process that forked this one, 0 if none
   bool began;           // recording or standby has begun once
   bool live_exact;      // every block of the process is known since its first allocation
 };
-const SessionFacts& facts();
+extern SessionFacts g_facts;  // written by session.cc
+inline const SessionFacts& facts() { return g_facts; }
 
 // Moves to `state`, on the flusher. False when a thread of the program is changing the state just now: try again later.
 bool try_change_state(wire::RecordState state);

@@ -1,5 +1,5 @@
-// The output file: the header, then a generation at a time, each a zstd frame (or plain). Used by one thread at a time,
-// under the flush lock.
+// The output file: the header, then a generation at a time, each in zstd frames of its own (or plain). Used by one
+// thread at a time, under the flush lock.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,9 @@ unsigned sink_image();
 
 // Bytes of the current generation. Errors are kept: once one happened everything is refused until sink_close.
 void sink_begin_generation();
+// From here on compress as fast as possible, or well again. Ends the frame.
+void sink_hurry(bool hurry);
+bool sink_hurries();
 void sink_bytes(const void* from, size_t bytes);
 // What was given so far is in the file, readable even if nothing follows. 0 or -errno.
 int sink_flush();

@@ -37,6 +37,16 @@ SlotHeader* slot_at(uint32_t index) {
   return reinterpret_cast<SlotHeader*>(g_block[index / kBlockSlots] + (index % kBlockSlots) * wire::kSlotBytes);
 }
 
+uint32_t index_of(const SlotHeader* slot) {
+  const auto at = reinterpret_cast<uintptr_t>(slot);
+  const uint32_t blocks = g_blocks.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < blocks; ++i) {
+    const auto offset = at - reinterpret_cast<uintptr_t>(g_block[i]);
+    if (offset < kBlockBytes) return i * kBlockSlots + static_cast<uint32_t>(offset / wire::kSlotBytes);
+  }
+  return ~uint32_t{0};
+}
+
 // One more block. Failure (disk full, RLIMIT_FSIZE, RLIMIT_AS, limit reached): the slots there are must do.
 int grow() {
   const uint32_t have = g_blocks.load(std::memory_order_relaxed);
@@ -154,9 +164,15 @@ void slot_free(SlotHeader* slot) {
   if (slot->state.load(std::memory_order_relaxed) == wire::kSlotFull) g_full.fetch_sub(1, std::memory_order_relaxed);
   slot->used.store(0, std::memory_order_relaxed);
   slot->state.store(wire::kSlotFree, std::memory_order_release);
+  // The lowest free slot is taken next: few slots go round, and stay in the processor's cache.
+  const uint32_t index = index_of(slot);
+  uint32_t hint = g_hint.load(std::memory_order_relaxed);
+  while (index < hint && !g_hint.compare_exchange_weak(hint, index, std::memory_order_relaxed)) {
+  }
 }
 
 uint32_t slots_full() { return g_full.load(std::memory_order_relaxed); }
+uint32_t slots_limit() { return g_block_limit * kBlockSlots; }
 
 void slots_drain(uint64_t gen, void (*take)(void* context, SlotHeader* slot), void* context) {
   // Only slots whose ticket was drawn before the scan: of one thread's slots the earlier ones are then full as well,

@@ -26,7 +26,8 @@ inline uint8_t* slot_body(wire::SlotHeader* slot) { return reinterpret_cast<uint
 void slot_seal(wire::SlotHeader* slot);
 void slot_free(wire::SlotHeader* slot);
 
-uint32_t slots_full();  // sealed and not yet drained
+uint32_t slots_full();   // sealed and not yet drained
+uint32_t slots_limit();  // as many as there can be
 // Calls take(context, slot) for the sealed slots of generation `gen` in the order in which they were sealed; take must
 // free or keep each. Only one thread at a time. Slots sealed while it runs may be left for the next call, never out of
 // order for one thread.

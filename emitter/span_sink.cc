@@ -15,13 +15,14 @@ void write_span(void* context, const spans::Span& span, wire::Ev type) {
   RowBytes row;
   row.number(id).number(static_cast<uint64_t>(span.source)).number(span.inferred ? 1 : 0).number(span.object_size);
   section.row(wire::Row::kSpanInfo, row);
-  section.event(type, clock_now(), id, span.bytes / facts().page_size, span.kind_class);
+  section.event(type, section.now(), id, span.bytes / facts().page_size, span.kind_class);
 }
 
 void on_alloc(void* context, const spans::Span& span) { write_span(context, span, wire::Ev::kSpanAlloc); }
 void on_exists(void* context, const spans::Span& span) { write_span(context, span, wire::Ev::kSpan); }
 void on_free(void* context, uintptr_t base) {
-  static_cast<Section*>(context)->event(wire::Ev::kSpanFree, clock_now(), span_id(base));
+  auto& section = *static_cast<Section*>(context);
+  section.event(wire::Ev::kSpanFree, section.now(), span_id(base));
 }
 
 }  // namespace

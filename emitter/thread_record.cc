@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 #include <cstring>
 
+#include "emitter/capture.h"
 #include "emitter/clock.h"
 #include "emitter/counters.h"
 #include "emitter/lock.h"
@@ -12,15 +13,10 @@
 #include "emitter/sys.h"
 
 namespace traceaf::emitter {
-namespace {
 
-// The recorder's whole thread-local storage.
-struct ThreadLocal {
-  ThreadRecord* record;
-  bool inside;
-  bool registering;  // a signal handler that interrupts the registration must not enter it again
-};
-constinit thread_local ThreadLocal t_local = {};
+constinit __thread ThreadLocal t_local = {};
+
+namespace {
 
 constinit std::atomic<ThreadRecord*> g_records{nullptr};
 constinit Mutex g_registry;
@@ -29,19 +25,22 @@ constinit std::atomic<uint32_t> g_alive{0};
 
 constexpr size_t round_page(size_t n) { return (n + 4095) & ~size_t{4095}; }
 
+constexpr size_t kHeadBytes = round_page(sizeof(ThreadRecord));
+
+void* capture_memory(ThreadRecord* record) { return reinterpret_cast<char*>(record) + kHeadBytes; }
+
 // Reuses an idle record or maps a new one.
 ThreadRecord* obtain_record() {
   const Locked lock(g_registry);
   for (ThreadRecord* r = g_records.load(std::memory_order_relaxed); r != nullptr; r = r->next)
     if (!r->in_use) {
+      r->capture = capture_state_in(capture_memory(r), settings().depth);
       r->in_use = true;
       return r;
     }
-  const size_t head = round_page(sizeof(ThreadRecord));
-  auto* memory = static_cast<char*>(own_map(head + settings().depth * sizeof(unwind::Step)));
-  if (memory == nullptr) return nullptr;
-  auto* record = reinterpret_cast<ThreadRecord*>(memory);
-  record->steps = reinterpret_cast<unwind::Step*>(memory + head);
+  auto* record = static_cast<ThreadRecord*>(own_map(kHeadBytes + capture_state_bytes(settings().depth)));
+  if (record == nullptr) return nullptr;
+  record->capture = capture_state_in(capture_memory(record), settings().depth);
   record->in_use = true;
   record->next = g_records.load(std::memory_order_relaxed);
   g_records.store(record, std::memory_order_release);  // pairs with first_thread_record
@@ -56,7 +55,7 @@ void mark_predecessors(int tid, const ThreadRecord* self) {
 void begin_record(ThreadRecord* record, int tid) {
   record->m = g_next_m.fetch_add(1, std::memory_order_relaxed);
   record->tid = tid;
-  record->birth_time = clock_now();
+  record->birth_time = clock_ticks();
   record->last_time = record->birth_time;
   g_alive.fetch_add(1, std::memory_order_relaxed);
 }
@@ -67,6 +66,8 @@ uintptr_t main_stack_top() {
   if (last == 0) return 0;
   return (last + strlen(reinterpret_cast<const char*>(last)) + 4096) & ~uintptr_t{4095};
 }
+
+}  // namespace
 
 ThreadRecord* register_thread() {
   if (t_local.registering) return nullptr;
@@ -93,13 +94,7 @@ ThreadRecord* register_thread() {
   return record;
 }
 
-}  // namespace
-
-ThreadRecord* thread_record() { return t_local.record != nullptr ? t_local.record : register_thread(); }
-ThreadRecord* thread_record_if_known() { return t_local.record; }
 bool inside_recorder() { return t_local.inside; }
-Inside::Inside() : before_(t_local.inside) { t_local.inside = true; }
-Inside::~Inside() { t_local.inside = before_; }
 
 ThreadRecord* thread_record_for_flusher() {
   ThreadRecord* record = obtain_record();
@@ -121,13 +116,13 @@ bool thread_is_gone(const ThreadRecord& record) {
 }
 
 void thread_record_release(ThreadRecord* record) {
-  unwind::Step* steps = record->steps;
   ThreadRecord* next = record->next;
+  // Its memory goes back to the system: it may have known deep stacks.
+  sys::advise(capture_memory(record), round_page(capture_state_bytes(settings().depth)), MADV_DONTNEED);
   // Field by field it would be easy to forget one. The list pointer and `in_use` are only looked at under the lock or
   // by the flusher, which is the caller.
   const Locked lock(g_registry);
   memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->steps = steps;
   record->next = next;
   g_alive.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -137,16 +132,16 @@ unsigned live_thread_count() { return g_alive.load(std::memory_order_relaxed); }
 void thread_records_after_fork() {
   g_registry.reset();
   for (ThreadRecord* r = first_thread_record(); r != nullptr; r = r->next) {
-    unwind::Step* steps = r->steps;
+    CaptureState* capture = r->capture;
     ThreadRecord* next = r->next;
     const bool mine = r == t_local.record;
     const uint64_t stack_lo = r->stack_lo;
     const uint64_t stack_bytes = r->stack_bytes;
     const unwind::Bounds bounds = r->stack_bounds;
     memset(static_cast<void*>(r), 0, sizeof(*r));
-    r->steps = steps;
     r->next = next;
     if (mine) {
+      r->capture = capture;
       r->in_use = true;
       r->stack_lo = stack_lo;
       r->stack_bytes = stack_bytes;

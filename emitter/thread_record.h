@@ -17,9 +17,16 @@ struct Stream {
   wire::SlotHeader* slot;
   uint8_t* at;         // next byte to write
   uint8_t* end;        // of the slot's body
+  uint8_t* last;       // where an event may still begin: kMaxEventBytes before `end`; null without a slot
   uint64_t gen;        // generation of `slot`, also while slot is null
   uint64_t last_time;  // of the last event; dt counts from here
+  // First two fields of the last Node and the last Site row, from which the next ones are coded as differences.
+  struct Pair {
+    uint64_t first, second;
+  } last_node, last_site;
 };
+
+struct CaptureState;  // emitter/capture.h
 
 struct ThreadRecord {
   // ---- read by the advancer -------------------------------------------------------------------------------------
@@ -38,7 +45,7 @@ struct ThreadRecord {
   uint64_t free_index;                     // HeapObjectFree events written in it
   std::atomic<uint64_t> uncounted_events;  // written and not yet in the counter `events`; read by the flusher
   bool announced;                          // GoCreateSyscall was written
-  unwind::Step* steps;                     // scratch of one stack walk
+  CaptureState* capture;                   // of the stack walks; lies behind the record, as long as it
   unwind::Bounds stack_bounds;
   spans::Cache span_cache;
 
@@ -54,17 +61,32 @@ struct ThreadRecord {
   ThreadRecord* next;            // list of all records, only ever prepended
 };
 
+// The recorder's whole thread-local storage.
+struct ThreadLocal {
+  ThreadRecord* record;
+  bool inside;
+  bool registering;  // a signal handler that interrupts the registration must not enter it again
+};
+extern __thread ThreadLocal t_local __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 // The calling thread's record, registering the thread at its first call. nullptr when that is impossible: the thread's
-// events are lost and lost_threads counts it. `depth_cap` sizes the scratch.
-ThreadRecord* thread_record();
+// events are lost and lost_threads counts it.
+ThreadRecord* register_thread();
+inline ThreadRecord* thread_record() { return t_local.record != nullptr ? t_local.record : register_thread(); }
 // The same without registering.
-ThreadRecord* thread_record_if_known();
+inline ThreadRecord* thread_record_if_known() { return t_local.record; }
 
 // Marks the calling thread as inside the recorder; restores the earlier mark at the end.
 class Inside {
  public:
-  Inside();
-  ~Inside();
+  Inside() : before_(t_local.inside) {
+    t_local.inside = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Inside() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_local.inside = before_;
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 

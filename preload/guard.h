@@ -2,7 +2,8 @@
 //
 // A birth on a thread that is inside the recorder has one of two causes: a signal handler of the program interrupted
 // the recorder (allowed), or the recorder called something that allocates (our fault). The call stack decides: our
-// fault is a return address in this library reached before any interrupted frame.
+// fault is a return address in this library reached before any interrupted frame, but in no wrapper: those pass the
+// program's calls on, as the operators do to malloc.
 #pragma once
 
 #include <atomic>

@@ -24,7 +24,7 @@ template <Function id, typename Type>
 struct Late;
 template <Function id, typename Result, typename... A>
 struct Late<id, Result(A...)> {
-  static Result call(A... arguments) {
+  TRACEAF_PASSES_ON static Result call(A... arguments) {
     auto* found = reinterpret_cast<Result (*)(A...)>(resolve_operator(id));
     return found != nullptr ? found(arguments...) : without_library(arguments...);
   }

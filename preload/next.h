@@ -42,13 +42,17 @@ using AnyFunction = void();
 
 }  // namespace traceaf::preload
 
+// Code that passes a call of the program on: whatever allocates behind it does so for the program. In a section of its
+// own, whose bounds the guard compares.
+#define TRACEAF_PASSES_ON __attribute__((section("taf_wrappers")))
+
 // Declares the wrapper of a gated function, reached from the exported name while the gate is not "off".
 #define TRACEAF_ON(result, id, parameters)                                                                  \
   extern "C" __attribute__((visibility("hidden"), noinline)) result taf_on_##id parameters noexcept(false); \
-  result taf_on_##id parameters
+  TRACEAF_PASSES_ON result taf_on_##id parameters
 
 // Defines an exported function under its own name.
-#define TRACEAF_EXPORT extern "C" __attribute__((visibility("default")))
+#define TRACEAF_EXPORT extern "C" __attribute__((visibility("default"))) TRACEAF_PASSES_ON
 
 // The wrapper's own frame, see recorder.h.
 #define TRACEAF_FRAME static_cast<const uintptr_t*>(__builtin_frame_address(0))

@@ -202,21 +202,26 @@ Resolved resolve(emitter::NextAllocator* info) {
   return line.head() == _r_debug.r_map ? Resolved::kYes : Resolved::kOtherNamespace;
 }
 
-void* resolve_operator(Function id) {
+void* find_loaded(Function id) {
   Search search{symbol_of(id), own_object(), nullptr};
   dl_iterate_phdr(&search_object, &search);
-  if (search.found == nullptr) return nullptr;
-  set_object_code(g_operators_code, search.found);
+  return search.found;
+}
+
+void* resolve_operator(Function id) {
+  void* const found = find_loaded(id);
+  if (found == nullptr) return nullptr;
+  set_object_code(g_operators_code, found);
   g_late_operators.store(true, std::memory_order_relaxed);
   switch (id) {
-#define TRACEAF_FUNCTION(id_, symbol, group, entry, presence, type, doc)                     \
-  case Function::k_##id_:                                                                    \
-    set_slot(next_##id_, TRACEAF_OFF_OF_##entry(id_), TRACEAF_BLOCKS_##group, search.found); \
+#define TRACEAF_FUNCTION(id_, symbol, group, entry, presence, type, doc)              \
+  case Function::k_##id_:                                                             \
+    set_slot(next_##id_, TRACEAF_OFF_OF_##entry(id_), TRACEAF_BLOCKS_##group, found); \
     break;
 #include "preload/functions.inc"
 #undef TRACEAF_FUNCTION
   }
-  return search.found;
+  return found;
 }
 
 void recheck_operators() {

@@ -45,6 +45,8 @@ Resolved resolve(emitter::NextAllocator* info);
 // Definition of an operator in whatever object has it by now (of a library loaded since the start); kept for later
 // calls. nullptr when there is none. Safe on any thread.
 void* resolve_operator(Function id);
+// Address of a function in whatever object has it by now, nullptr when none does. Nothing is kept.
+void* find_loaded(Function id);
 // After dlclose: operators of an object that may be gone are looked up again.
 void recheck_operators();
 

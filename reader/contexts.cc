@@ -117,7 +117,7 @@ void Contexts::take_node(const RowView& row) {
   if (nodes[index].defined) return;  // ids keep their meaning for the life of the process image
   const uint32_t parent = node_index(row.value[1]);
   const uint32_t module = module_index(row.value[2]);
-  nodes[index] = {parent, module, row.value[3], true};
+  nodes[index] = {parent, module, row.value[3], true, (row.value[4] & wire::kNodeGuessed) != 0};
 }
 
 void Contexts::take_counters(const RowView& row) {

@@ -54,6 +54,8 @@ class Contexts {
     TypeMeaning* const meaning = types_.find(id);
     return meaning != nullptr && meaning->known ? meaning : nullptr;
   }
+  // type(id) will be asked for soon.
+  void prefetch_type(uint64_t id) const { types_.prefetch(id); }
   [[nodiscard]] const std::vector<MarkerRow>& markers() const { return markers_; }              // by time
   [[nodiscard]] const std::vector<std::pair<uint64_t, uint64_t>>& rss() const { return rss_; }  // time, bytes; by time
   // How the next span `id` opened by thread m came about: rows are used up in their order.

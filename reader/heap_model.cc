@@ -2,7 +2,6 @@
 #include "reader/heap_model.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "emitter/wire/entries.h"
 
@@ -10,11 +9,6 @@ namespace traceaf::reader {
 namespace {
 
 constexpr size_t kMaxHeld = 64;  // a hostile trace must not make each event search a long list
-
-void add(Amount& amount, uint64_t bytes) {
-  ++amount.count;
-  amount.bytes += bytes;
-}
 
 }  // namespace
 
@@ -31,84 +25,19 @@ uint32_t HeapModel::site_of(uint32_t node, uint8_t entry) {
   return it->second;
 }
 
-// What the type means, with its site. An unknown type is a block of 0 bytes at the site without a name.
-const TypeMeaning& HeapModel::meaning(uint64_t type_id) {
-  TypeMeaning* known = contexts_.type(type_id);
-  if (known == nullptr) {
-    ++profile_.unknown_types;
-    known = &unknown_;
-  }
-  if (known->site == TypeMeaning::kNoSite) known->site = site_of(known->node, known->entry);
-  return *known;
-}
-
-void HeapModel::add_live(uint32_t site, uint64_t size, uint64_t now) {
-  SiteCell& cell = cells_[site];
-  touch(cell);
-  add(cell.site.live, size);
-  add(profile_.live, size);
-  if (profile_.live.bytes > profile_.peak.bytes) {
-    profile_.peak = profile_.live;
-    profile_.peak_time_ns = now;
-    ++epoch_;
-  }
-}
-
-void HeapModel::remove_live(uint32_t site, uint64_t size) {
-  SiteCell& cell = cells_[site];
-  touch(cell);
-  --cell.site.live.count;
-  cell.site.live.bytes -= size;
-  --profile_.live.count;
-  profile_.live.bytes -= size;
-}
-
-// The death of a block that thread `thread` freed; the block is no longer in live_.
-void HeapModel::count_death(uint32_t thread, uint64_t address, const Block& block, uint64_t now) {
-  Site& site = cells_[block.site].site;
-  add(site.freed, block.size);
-  profile_.freed.bytes += block.size;
-  contexts_.threads[thread].freed.bytes += block.size;
-  if (block.thread == kInherited) return;
-  const uint64_t lifetime = now - block.birth_ns;
-  site.lifetime_ns += lifetime;
-  add(profile_.lifetimes[static_cast<size_t>(std::bit_width(lifetime))], block.size);
-  if (block.thread == thread && last_births_[thread].valid && last_births_[thread].address == address) {
-    add(site.temporary, block.size);
-    add(profile_.temporary, block.size);
-    add(contexts_.threads[thread].temporary, block.size);
-  }
-}
-
-void HeapModel::born(uint32_t thread, uint64_t address, uint64_t type_id, uint64_t now) {
-  const TypeMeaning& type = meaning(type_id);
-  const uint64_t size = type.size;
-  Site& site = cells_[type.site].site;
-  if (site.allocated.count == 0) site.first_birth_ns = now;
-  site.last_birth_ns = now;
-  add(site.allocated, size);
-  add(profile_.allocated, size);
-  add(contexts_.threads[thread].allocated, size);
-  add(profile_.sizes[static_cast<size_t>(std::bit_width(size))], size);
-  if (wire::is_move(type.entry)) ++profile_.moves;
-
-  const Block block{size, now, type.site, thread};
-  const auto [entry, is_new] = live_.insert(address, block);
-  if (!is_new) [[unlikely]]
-    replace(thread, address, entry->block, block, now);
-  add_live(type.site, size, now);
-  if (thread >= last_births_.size()) last_births_.resize(contexts_.threads.size());
-  last_births_[thread] = {address, true};
-  if (!held_.empty()) [[unlikely]]
-    resolve_birth(thread, address, now);
-}
-
 // A birth at a live address: the old block ends without a death of its own.
-void HeapModel::replace(uint32_t thread, uint64_t address, Block& old, const Block& block, uint64_t now) {
+void HeapModel::replace(uint32_t thread, uint64_t address, const Block& old, uint64_t now) {
   remove_live(old.site, old.size);
+  if (const auto it = doubtful_.find(address); it != doubtful_.end()) {
+    const uint32_t by = it->second.thread;
+    doubtful_.erase(it);
+    --profile_.frees_before;
+    ++profile_.reordered;
+    count_death(by, address, old, old.birth_ns);
+    return;
+  }
   settle(now, false);
   hold({address, now, thread, true, old});
-  old = block;
 }
 
 void HeapModel::exists(uint64_t address, uint64_t type_id, uint64_t now) {
@@ -117,35 +46,20 @@ void HeapModel::exists(uint64_t address, uint64_t type_id, uint64_t now) {
   if (auto* const old = before_gap_.find(address); old != nullptr && old->block.size == type.size) {
     const Block block = old->block;
     before_gap_.erase(old);
-    if (live_.insert(address, block).second) add_live(block.site, block.size, now);
+    if (const auto [entry, is_new] = live_.insert(address); is_new) {
+      entry->block = block;
+      add_live(block.site, block.size, now);
+    }
     return;
   }
-  const Block block{type.size, now, type.site, kInherited};
-  const auto [entry, is_new] = live_.insert(address, block);
+  const auto [entry, is_new] = live_.insert(address);
   if (!is_new) {
     if (entry->block.size == type.size) return;  // told twice
-    replace(kInherited, address, entry->block, block, now);
+    replace(kInherited, address, entry->block, now);
   }
+  entry->block = {type.size, now, type.site, kInherited};
   add(profile_.inherited, type.size);
   add_live(type.site, type.size, now);
-}
-
-void HeapModel::died(uint32_t thread, uint64_t address, uint64_t now) {
-  ++profile_.freed.count;
-  ++contexts_.threads[thread].freed.count;
-  if (thread >= last_births_.size()) last_births_.resize(contexts_.threads.size());
-  if (!held_.empty()) [[unlikely]] {
-    if (resolve_death(thread, address, now)) return;
-  }
-  auto* const entry = live_.find(address);
-  if (entry == nullptr) [[unlikely]] {
-    hold({address, now, thread, false, {}});
-    return;
-  }
-  const Block block = entry->block;
-  live_.erase(entry);
-  remove_live(block.site, block.size);
-  count_death(thread, address, block, now);
 }
 
 // ---- pairs whose clocks disagreed ----------------------------------------------------------------------------------
@@ -194,15 +108,19 @@ bool HeapModel::resolve_death(uint32_t thread, uint64_t address, uint64_t now) {
   return false;
 }
 
-// A birth at `address`: was its death told before it? Where the blocks of old are not all known, a death just before
-// the birth of another block at its address is the more likely story, unless both have one timestamp.
+// A birth at `address`: was its death told before it? Where the blocks of old are not all known, the death of one of
+// those is the more likely story, unless both have one timestamp.
 void HeapModel::resolve_birth(uint32_t thread, uint64_t address, uint64_t now) {
   settle(now, false);
   for (size_t i = 0; i < held_.size(); ++i) {
     const Held held = held_[i];
     if (held.birth || held.address != address || held.thread == thread) continue;
-    if (!exact_ && held.time_ns != now) continue;
     held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
+    if (!exact_ && held.time_ns != now) {
+      give_up(held);
+      doubtful_.insert_or_assign(address, held);
+      return;
+    }
     ++profile_.reordered;
     auto* const entry = live_.find(address);
     const Block block = entry->block;
@@ -217,6 +135,7 @@ void HeapModel::resolve_birth(uint32_t thread, uint64_t address, uint64_t now) {
 
 void HeapModel::restart(bool snapshot) {
   settle(0, true);
+  doubtful_.clear();
   if (before_gap_.size() != 0) before_gap_.clear();
   if (snapshot) std::swap(live_, before_gap_);
   live_.clear();
@@ -237,6 +156,7 @@ void HeapModel::finish() {
   profile_.sites.reserve(cells_.size());
   for (SiteCell& cell : cells_) {
     touch(cell);
+    if (wire::is_move(cell.site.entry)) profile_.moves += cell.site.allocated.count;
     profile_.sites.push_back(cell.site);
   }
   profile_.live_blocks.reserve(live_.size());

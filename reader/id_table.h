@@ -30,6 +30,11 @@ class IdTable {
     const auto it = sparse_.find(id);
     return it == sparse_.end() ? nullptr : &it.value();
   }
+  // find(id) will be called soon.
+  void prefetch(uint64_t id) const {
+    __builtin_prefetch(dense_.data() + std::min<uint64_t>(id, dense_.size()));
+    asm volatile("");  // gcc removes calls of a function that does nothing but prefetch
+  }
   void clear() {
     dense_.clear();
     sparse_.clear();

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace traceaf::reader {
 
 std::string describe_fault(DecodeFault fault, uint8_t type) {
@@ -34,18 +36,51 @@ bool ThreadCursor::open_batch() {
     if (body.empty()) continue;
     at_ = body.data();
     end_ = at_ + body.size();
-    event_.time = batch_->time;
-    no_thread_ = batch_->m == wire::kNoThread;
+    batch_time_ = batch_->time;
     return true;
   }
   return false;
 }
 
+// Decodes the next events, all of one batch, into the buffer. False when there are none.
+bool ThreadCursor::refill() {
+  for (;;) {
+    if (at_ == end_ && !open_batch()) return false;
+    const uint8_t* const begin = gen_->bytes.data() + batch_->begin;
+    const bool no_thread = batch_->m == wire::kNoThread;
+    const uint8_t* at = at_;
+    uint64_t time = batch_time_;
+    Event* out = buffer_;
+    Event* const full = out + room_;
+    for (;; ++out) {
+      if (!no_thread) decode_objects(begin, at, end_, time, out, full);
+      if (out == full || at == end_) break;
+      out->at = static_cast<uint32_t>(at - begin);
+      DecodeFault fault = DecodeFault::kNone;
+      const uint8_t* const behind = decode_event(at, end_, time, *out, &fault);
+      if (behind != nullptr && no_thread && out->type >= kFirstAllocFree) fault = DecodeFault::kNoThread;
+      if (fault != DecodeFault::kNone) [[unlikely]] {
+        at_ = at;
+        note_fault(fault);
+        at = end_;
+        break;
+      }
+      at = behind;
+    }
+    at_ = at;
+    batch_time_ = time;
+    if (out == buffer_) continue;
+    event_ = buffer_;
+    last_ = out;
+    return true;
+  }
+}
+
 void ThreadCursor::note_fault(DecodeFault fault) {
   if (fault_) return;
   Error error;
-  error.message = describe_fault(fault, *event_at_);
-  error.offset = offset();
+  error.message = describe_fault(fault, *at_);
+  error.offset = batch_->body_offset + static_cast<uint64_t>(at_ - (gen_->bytes.data() + batch_->begin));
   error.generation = gen_->number;
   error.batch = batch_->number;
   if (batch_->from_tail) error.message += " (in the tail)";
@@ -77,16 +112,19 @@ constexpr ArgumentNames kArgumentNames;
 
 Failure for_each_experimental_event(const Generation& gen, const std::function<void(const ExperimentalEvent&)>& visit) {
   ExperimentalEvent out;
-  return merge_events(gen, [&](uint32_t slot, const Event& event) {
-    if (event.type < kFirstAllocFree) return;
-    out.time = event.time;
-    out.m = gen.threads[slot].m;
-    out.type = event.type;
-    out.name = wire::find_event(event.type)->name;
-    out.argument_names = {kArgumentNames.names[event.type].data(), kArgumentNames.count[event.type]};
-    out.arguments = event.args;
-    visit(out);
-  });
+  return merge_cursors(
+      gen, [](const Event&) {},
+      [&](const ThreadCursor& cursor) {
+        const Event& event = cursor.event();
+        if (event.type < kFirstAllocFree) return;
+        out.time = cursor.time();
+        out.m = gen.threads[cursor.slot()].m;
+        out.type = event.type;
+        out.name = wire::find_event(event.type)->name;
+        out.argument_names = {kArgumentNames.names[event.type].data(), kArgumentNames.count[event.type]};
+        std::copy(event.args.begin(), event.args.end(), out.arguments.begin());
+        visit(out);
+      });
 }
 
 }  // namespace traceaf::reader

@@ -36,6 +36,7 @@ struct Node {
   uint32_t module = 0;  // index into Profile::modules; 0 = no module
   uint64_t offset = 0;  // return address - module start, or the absolute return address when module == 0
   bool defined = false;
+  bool guessed = false;  // the walk got here by a frame pointer: a frame further in may be missing
 };
 
 struct Module {
@@ -122,7 +123,7 @@ struct Profile {
   uint64_t unknown_frees = 0;  // frees of blocks never seen though the live set was exact
   uint64_t frees_before = 0;   // frees of blocks born before recording (or while it was off)
   uint64_t double_births = 0;  // births at an address that was already live
-  uint64_t reordered = 0;      // births and deaths of one address told in the wrong order within 1 us, put right
+  uint64_t reordered = 0;      // births and deaths of one address told in the wrong order within 4 us, put right
   uint64_t unknown_types = 0;  // births whose type id had no row
   uint64_t min_addr = 0, page_size = 0, clock_freq = 0;
   std::array<uint64_t, wire::kCounterSlots> counters{};  // last values of the recorder's counters

@@ -2,6 +2,7 @@
 #include "reader/profile_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace traceaf::reader {
 namespace {
@@ -17,6 +18,7 @@ ProfileBuilder::ProfileBuilder(const TailState* tail) : tail_(tail), heap_(conte
 // Times count from the start of the process image's recording, which the Process row or the tail names. In a trace of
 // another recorder the first timestamp of the first generation serves.
 void ProfileBuilder::set_clock(const Generation& gen) {
+  const Sync before = std::exchange(sync_, gen.sync);
   if (frequency_ == gen.sync.frequency) return;
   if (frequency_ == 0) {
     if (contexts_.start_time) {
@@ -27,9 +29,11 @@ void ProfileBuilder::set_clock(const Generation& gen) {
       origin_ = gen.sync.time;
       for (const Batch& batch : gen.batches) origin_ = std::min(origin_, batch.time);
     }
-  } else {  // another unit from here on
+  } else {
+    // Another unit from here on, or the same clock measured better: the monotonic clock of both Syncs ties them
+    // together.
+    origin_ns_ = ns(before.time) + (std::max(gen.sync.mono_ns, before.mono_ns) - before.mono_ns);
     origin_ = gen.sync.time;
-    origin_ns_ = now_;
   }
   frequency_ = gen.sync.frequency;
   scale_ = TimeScale(frequency_);
@@ -89,10 +93,11 @@ Failure ProfileBuilder::add(const Generation& gen) {
 
   allocfree_ = 0;
   gen_first_.reset();
-  taken_ = 0;
-  Failure events_fault = merge_events(gen, [this](uint32_t slot, const Event& event) { take(slot, event); });
-  for (size_t i = taken_ - std::min(taken_, kAhead); i != taken_; ++i)
-    visit(ahead_[i % kAhead].slot, ahead_[i % kAhead].event);
+  heap_.begin_generation();
+  // Of an event that is not about an object prefetch() touches a line in vain.
+  Failure events_fault = merge_cursors(
+      gen, [this](const Event& event) { heap_.prefetch(info_.object_address(event.args[0]), event.args[1]); },
+      [this](const ThreadCursor& cursor) { visit(cursor.slot(), cursor.event(), cursor.time()); });
   heap_.end_generation();
 
   GenerationInfo out;
@@ -109,18 +114,9 @@ Failure ProfileBuilder::add(const Generation& gen) {
   return events_fault ? events_fault : rows_fault;
 }
 
-void ProfileBuilder::take(uint32_t slot, const Event& event) {
-  Taken& place = ahead_[taken_ % kAhead];
-  if (taken_ >= kAhead) visit(place.slot, place.event);
-  ++taken_;
-  place = {slot, event};
-  // Of an event that is not about an object this touches a line in vain.
-  if (event.type >= kFirstAllocFree) heap_.prefetch(info_.object_address(event.args[0]));
-}
-
-void ProfileBuilder::visit(uint32_t slot, const Event& event) {
+void ProfileBuilder::visit(uint32_t slot, const Event& event, uint64_t time) {
   ++profile_.events_by_type[event.type];
-  now_ = std::max(now_, ns(event.time));
+  now_ = std::max(now_, ns(time));
   if (!gen_first_) [[unlikely]] {
     gen_first_ = now_;
     if (!first_) first_ = now_;

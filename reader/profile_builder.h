@@ -1,7 +1,7 @@
 // From generations in order to a Profile: rows, heap, spans, threads and the timeline together.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -33,10 +33,11 @@ class ProfileBuilder {
   void set_clock(const Generation& gen);
   void apply_markers(const Generation& gen);
   void count_structure(const Generation& gen);
-  void take(uint32_t slot, const Event& event);
-  void visit(uint32_t slot, const Event& event);
+  void visit(uint32_t slot, const Event& event, uint64_t time);
   [[nodiscard]] uint64_t ns(uint64_t time) const {
-    return time <= origin_ ? origin_ns_ : origin_ns_ + scale_.ns(time - origin_);
+    if (time >= origin_) [[likely]]
+      return origin_ns_ + scale_.ns(time - origin_);
+    return origin_ns_ - std::min(origin_ns_, scale_.ns(origin_ - time));
   }
 
   const TailState* tail_;
@@ -49,18 +50,10 @@ class ProfileBuilder {
   // The clock: timestamp origin_ is origin_ns_.
   TimeScale scale_;
   uint64_t frequency_ = 0, origin_ = 0, origin_ns_ = 0;
+  Sync sync_;         // of the last generation
   uint64_t now_ = 0;  // of the last event; never goes back
   std::optional<uint64_t> first_;
   uint64_t last_event_generation_ = 0;
-
-  // The last events taken, not yet visited: the memory that they need is on its way meanwhile.
-  static constexpr size_t kAhead = 16;
-  struct Taken {
-    uint32_t slot;
-    Event event;
-  };
-  std::array<Taken, kAhead> ahead_;
-  size_t taken_ = 0;
 
   // Of the present generation.
   const Generation* gen_ = nullptr;

@@ -10,7 +10,7 @@ namespace {
 
 // Reads the fields of a known row from its payload. Returns what is wrong, or an empty string. A payload that ends
 // between two fields is that of an older writer.
-std::string read_fields(const RowLayout& layout, RowView& row) {
+std::string read_fields(const RowLayout& layout, RowDifferences& differences, RowView& row) {
   const uint8_t* at = row.payload.data();
   const uint8_t* const end = at + row.payload.size();
   for (uint8_t i = 0; i < layout.fields && at != end; ++i) {
@@ -26,7 +26,7 @@ std::string read_fields(const RowLayout& layout, RowView& row) {
       row.text[i] = {reinterpret_cast<const char*>(at), static_cast<size_t>(value)};
       at += value;
     } else {
-      row.value[i] = value;
+      row.value[i] = differences.decode(layout, i, value);
     }
     row.fields = i + 1U;
   }
@@ -51,6 +51,7 @@ std::string read_fields(const RowLayout& layout, RowView& row) {
 std::optional<RowFault> for_each_row(std::span<const uint8_t> bytes, const std::function<void(const RowView&)>& visit) {
   const uint8_t* at = bytes.data();
   const uint8_t* const end = at + bytes.size();
+  RowDifferences differences;
   while (at != end) {
     RowView row;
     row.at = static_cast<size_t>(at - bytes.data());
@@ -66,7 +67,7 @@ std::optional<RowFault> for_each_row(std::span<const uint8_t> bytes, const std::
     at += length;
     row.layout = find_row(row.tag);
     if (row.layout != nullptr) {
-      std::string wrong = read_fields(*row.layout, row);
+      std::string wrong = read_fields(*row.layout, differences, row);
       if (!wrong.empty()) return RowFault{row.at, std::move(wrong)};
     }
     visit(row);

@@ -10,18 +10,20 @@
 #include <string_view>
 
 #include "emitter/wire/rows.h"
+#include "emitter/wire/varint.h"
 
 namespace traceaf::reader {
 
 inline constexpr size_t kMaxRowFields = 16;
 
-// A field list of rows.inc, parsed: which fields are text.
+// A field list of rows.inc, parsed: which fields are text, and which are coded as differences.
 struct RowLayout {
   uint8_t tag = 0;
   std::string_view name;
   uint8_t fields = 0;
   bool pairs = false;  // ends in "(number value)*", as often as the field before says
   std::array<bool, kMaxRowFields> text{};
+  std::array<bool, kMaxRowFields> difference{};
   std::array<std::string_view, kMaxRowFields> names{};
 };
 
@@ -43,7 +45,8 @@ inline constexpr auto kRowLayouts = [] {
         break;
       }
       const bool text = field.size() > 2 && field.substr(field.size() - 2) == ":s";
-      if (text) field.remove_suffix(2);
+      layout.difference[layout.fields] = field.size() > 2 && field.substr(field.size() - 2) == ":d";
+      if (text || layout.difference[layout.fields]) field.remove_suffix(2);
       layout.names[layout.fields] = field;
       layout.text[layout.fields++] = text;
     }
@@ -57,6 +60,26 @@ constexpr const RowLayout* find_row(uint64_t tag) {
   }
   return nullptr;
 }
+
+// The fields of the rows before in a batch, from which differences count.
+class RowDifferences {
+ public:
+  uint64_t decode(const RowLayout& layout, size_t field, uint64_t coded) {
+    if (!layout.difference[field]) return coded;
+    return last_[index(layout)][field] += wire::unzigzag(coded);
+  }
+  uint64_t encode(const RowLayout& layout, size_t field, uint64_t value) {
+    if (!layout.difference[field]) return value;
+    uint64_t& last = last_[index(layout)][field];
+    const uint64_t coded = wire::zigzag(value - last);
+    last = value;
+    return coded;
+  }
+
+ private:
+  static size_t index(const RowLayout& layout) { return static_cast<size_t>(&layout - kRowLayouts.data()); }
+  std::array<std::array<uint64_t, kMaxRowFields>, std::size(wire::kRows)> last_{};
+};
 
 // One row. Integers and texts by position in the field list; what a shorter (older) row lacks is 0 or empty.
 struct RowView {

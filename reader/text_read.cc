@@ -66,6 +66,7 @@ class TextParser {
   uint64_t frames_left_ = 0;
   std::optional<Number> string_length_;
   std::optional<uint64_t> kind_;  // of the experimental batch, once given
+  RowDifferences differences_;    // of its rows so far
 };
 
 std::string TextParser::end_batch() {
@@ -146,6 +147,8 @@ std::string TextParser::row_line(const RowLayout& layout, Bytes& payload) {
     if (layout.text[i]) {
       encode_number(payload, {token.text->size(), 0});
       append(payload, *token.text);
+    } else if (layout.difference[i]) {
+      encode_number(payload, {differences_.encode(layout, i, token.number->value), 0});
     } else {
       encode_number(payload, *token.number);
     }
@@ -179,6 +182,7 @@ std::string TextParser::experimental_line() {
   }
   if (first.name == "kind" && first.number && first.number->value < 256 && tokens_.size() == 1 && !kind_) {
     kind_ = first.number->value;
+    differences_ = {};
     body_.push_back(static_cast<uint8_t>(*kind_));
     return "";
   }

@@ -125,7 +125,7 @@ void encode(std::vector<uint8_t>& out, std::string_view text) {
 Body bytes_of(std::string_view text) { return {reinterpret_cast<const uint8_t*>(text.data()), text.size()}; }
 
 // A row as text, and as the bytes that this text stands for.
-void append_row(std::string& out, std::vector<uint8_t>& again, const RowView& row) {
+void append_row(std::string& out, std::vector<uint8_t>& again, RowDifferences& differences, const RowView& row) {
   std::vector<uint8_t> payload;
   if (row.layout == nullptr) {
     out += fmt::format("\tRow tag={} data=", row.tag);
@@ -140,7 +140,7 @@ void append_row(std::string& out, std::vector<uint8_t>& again, const RowView& ro
         encode(payload, row.text[i]);
       } else {
         out += fmt::format(" {}={}", row.layout->names[i], row.value[i]);
-        encode(payload, row.value[i]);
+        encode(payload, differences.encode(*row.layout, i, row.value[i]));
       }
     }
     if (row.layout->pairs) {
@@ -208,7 +208,8 @@ void append_experimental(std::string& out, Body body) {
     out += fmt::format("\tkind={}\n", body[0]);
     bool whole = false;
     if (body[0] == wire::kBatchRows) {
-      whole = !for_each_row(bytes, [&](const RowView& row) { append_row(out, again, row); });
+      RowDifferences differences;
+      whole = !for_each_row(bytes, [&](const RowView& row) { append_row(out, again, differences, row); });
     } else if (body[0] == wire::kBatchTypes) {
       whole = append_types(out, again, bytes);
     } else if (body[0] == wire::kBatchInfo) {

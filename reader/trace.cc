@@ -1,297 +1,195 @@
-// Generations from the output and its tail (see trace.h).
+// Generations handed out, read ahead on a second thread where that pays (see trace.h).
 #include "reader/trace.h"
 
-#include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
-#include "reader/input.h"
-#include "reader/raw_reader.h"
-#include "reader/tables.h"
-#include "reader/tail.h"
+#include "reader/generation_source.h"
 
 namespace traceaf::reader {
 namespace {
 
-// A generation of ours has about 16 MiB. This bounds what a hostile file can make us hold.
-constexpr size_t kMaxGenerationBytes = size_t{1} << 30;
-constexpr uint64_t kProgressBatches = 256;
+constexpr uint64_t kLeastAhead = 1 << 20;  // bytes of the file left for which a thread is worth its start
+// Of a larger generation the next one is read only when it is asked for, so that two of them are never held.
+constexpr size_t kMostHeld = size_t{96} << 20;
+constexpr auto kProgressInterval = std::chrono::milliseconds(100);
+
+bool has_second_processor() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+}
 
 }  // namespace
 
 struct TraceReader::Impl {
-  enum class Stage : uint8_t { kOutput, kTail, kDone };
-
-  std::unique_ptr<RawReader> raw;
-  TraceOptions options;
-  std::string tail_name;
-  std::optional<TailState> tail;
-  Failure tail_fault;
-  Stage stage = Stage::kOutput;
-  Generation gen;
-  Failure fault;
-  bool cut = false;            // the fault is that the output ends too early
-  uint64_t last_complete = 0;  // number of the last generation ended by EndOfGeneration
-  uint64_t last_number = 0;    // of the last generation given out
-  std::optional<Sync> previous_sync;
-  std::optional<HeapInfo> previous_info;
-  uint64_t spoiled = 0;
-  uint64_t batches_read = 0;
+  Impl(std::unique_ptr<RawReader> raw, std::optional<TailState> tail, Failure tail_fault, TraceOptions with)
+      : source(std::move(raw), std::move(tail), std::move(tail_fault)), options(std::move(with)) {}
+  ~Impl();
 
   const Generation* next();
-  void start_generation();
-  bool read_output_generation();
-  bool take_batch();
-  void add_tail_slots(size_t first);
-  bool finish_generation();
-  void report_progress(bool force);
-  void stop(std::string message, uint64_t offset, bool is_cut);
+  void start_thread();
+  void read_ahead();
+  const Generation* take();
+
+  GenerationSource source;  // the thread's, once there is one
+  TraceOptions options;
+  SourceState state;  // after the generation handed out last
+  bool started = false;
+
+  enum class Phase : uint8_t {
+    kIdle,     // the thread waits until the next generation is wanted
+    kReading,  // it is, or it is under way
+    kFilled    // `ready` is to be taken
+  };
+
+  std::thread thread;
+  std::mutex mutex;  // guards what follows, except `position` and `current`
+  std::condition_variable changed;
+  Phase phase = Phase::kIdle;
+  bool more = true;  // once filled: `ready` holds a generation; false: there was none left, and the thread ends
+  Generation ready;
+  SourceState ready_state;
+  std::exception_ptr error;
+  std::atomic<uint64_t> position = 0;
+  Generation current;  // the caller's
 };
 
-void TraceReader::Impl::report_progress(bool force) {
-  if (!options.progress || (!force && ++batches_read % kProgressBatches != 0)) return;
-  options.progress(raw->input().file_position(), raw->input().file_size());
+TraceReader::Impl::~Impl() {
+  if (!thread.joinable()) return;
+  {
+    const std::lock_guard lock(mutex);
+    source.stop = true;
+  }
+  changed.notify_all();
+  thread.join();
 }
 
-void TraceReader::Impl::stop(std::string message, uint64_t offset, bool is_cut) {
-  Error error;
-  error.message = std::move(message);
-  error.file = raw->input().name();
-  error.offset = offset;
-  if (gen.number != 0) error.generation = gen.number;
-  fault = std::move(error);
-  cut = is_cut;
+// Reading goes on without the thread where it cannot be had.
+void TraceReader::Impl::start_thread() {
+  const uint64_t left = source.file_size() - std::min(source.file_size(), source.file_position());
+  if (!options.read_ahead || !source.compressed() || left < kLeastAhead || !has_second_processor()) return;
+  std::swap(current, source.generation());  // its memory is needed no more; the caller is done with it
+  if (options.progress) {
+    source.progress = [this](uint64_t done, uint64_t) { position.store(done, std::memory_order_relaxed); };
+  }
+  phase = Phase::kReading;
+  try {
+    thread = std::thread([this] { read_ahead(); });
+  } catch (const std::system_error&) {
+    source.progress = options.progress;
+  }
 }
 
-// Empties `gen`, keeping the memory of its bytes.
-void TraceReader::Impl::start_generation() {
-  std::vector<uint8_t> bytes = std::move(gen.bytes);
-  bytes.clear();
-  gen = Generation();
-  gen.bytes = std::move(bytes);
-}
-
-// Takes the batch whose frame was read into the generation. False on a fault.
-bool TraceReader::Impl::take_batch() {
-  const RawReader::Frame& frame = raw->frame();
-  if (gen.batches.empty()) {
-    if (frame.gen <= last_number) {
-      stop(fmt::format("expected a generation above {}, found {}", last_number, frame.gen), frame.offset, false);
-      spoiled = frame.header_bytes;
-      return false;
+// The thread: one generation whenever it is wanted.
+void TraceReader::Impl::read_ahead() {
+  std::unique_lock lock(mutex);
+  do {
+    changed.wait(lock, [this] { return phase == Phase::kReading || source.stop; });
+    if (source.stop) return;
+    std::swap(ready, source.generation());
+    lock.unlock();
+    bool some = false;
+    std::exception_ptr thrown;
+    try {
+      some = source.next();
+    } catch (...) {
+      thrown = std::current_exception();
     }
-    gen.number = frame.gen;
-    gen.offset = frame.offset;
-  } else if (frame.gen != gen.number) {
-    stop(fmt::format("expected a batch or the end of generation {}, found a batch of generation {}", gen.number,
-                     frame.gen),
-         frame.offset, false);
-    spoiled = frame.header_bytes;
-    return false;
-  }
-  if (gen.bytes.size() + frame.size > kMaxGenerationBytes) {
-    stop(fmt::format("expected a generation of at most {} bytes, found a larger one", kMaxGenerationBytes),
-         frame.offset, false);
-    spoiled = frame.header_bytes;
-    return false;
-  }
-  Batch batch;
-  batch.m = frame.m;
-  batch.time = frame.time;
-  batch.offset = frame.offset;
-  batch.body_offset = frame.offset + frame.header_bytes;
-  batch.number = gen.batches.size() + 1;
-  batch.experiment = frame.experiment;
-  batch.begin = gen.bytes.size();
-  if (!raw->take_body(gen.bytes)) {
-    gen.bytes.resize(batch.begin);
-    fault = raw->fault();
-    cut = raw->cut();
-    spoiled = raw->spoiled();
-    return false;
-  }
-  batch.end = gen.bytes.size();
-  gen.plain_bytes += frame.header_bytes + frame.size;
-  gen.batches.push_back(batch);
-  report_progress(false);
-  return true;
+    lock.lock();
+    std::swap(ready, source.generation());
+    ready_state = source.state();
+    error = thrown;
+    more = some;
+    phase = Phase::kFilled;
+    changed.notify_all();
+  } while (more);
 }
 
-// Reads batches up to EndOfGeneration, the end of the output or a fault. False when there was no whole batch.
-bool TraceReader::Impl::read_output_generation() {
-  for (;;) {
-    switch (raw->next()) {
-      case RawReader::Item::kBatch:
-        if (take_batch()) continue;
-        return !gen.batches.empty();
-      case RawReader::Item::kEndOfGeneration:
-        if (gen.batches.empty()) {
-          stop("expected a batch, found the end of a generation", raw->frame().offset, false);
-          return false;
-        }
-        gen.plain_bytes += 1;
-        gen.complete = true;
-        return true;
-      case RawReader::Item::kEnd:
-        if (gen.batches.empty()) return false;
-        stop(fmt::format("expected the end of generation {}, found the end of the input", gen.number),
-             raw->input().offset(), true);
-        return true;
-      case RawReader::Item::kFault:
-        fault = raw->fault();
-        cut = raw->cut();
-        return !gen.batches.empty();
-    }
+// What the thread has read, waiting for it.
+const Generation* TraceReader::Impl::take() {
+  std::unique_lock lock(mutex);
+  if (phase == Phase::kIdle) {
+    phase = Phase::kReading;
+    changed.notify_all();
   }
-}
-
-// Adds the slots from `first` on that belong to this generation and are not in the output.
-void TraceReader::Impl::add_tail_slots(size_t first) {
-  std::set<std::tuple<uint64_t, uint64_t, bool>> known;
-  for (const Batch& batch : gen.batches) known.emplace(batch.m, batch.time, batch.experiment != 0);
-  for (size_t i = first; i < tail->slots.size() && tail->slots[i].gen == gen.number; ++i) {
-    const TailSlot& slot = tail->slots[i];
-    if (!known.emplace(slot.m, slot.time, slot.rows).second) continue;
-    Batch batch;
-    batch.m = slot.m;
-    batch.time = slot.time;
-    batch.offset = batch.body_offset = slot.offset;
-    batch.number = gen.batches.size() + 1;
-    batch.experiment = slot.rows ? wire::kExperimentAllocFree : 0;
-    batch.from_tail = true;
-    batch.begin = gen.bytes.size();
-    gen.bytes.insert(gen.bytes.end(), tail->bytes.begin() + static_cast<ptrdiff_t>(slot.begin),
-                     tail->bytes.begin() + static_cast<ptrdiff_t>(slot.end));
-    batch.end = gen.bytes.size();
-    gen.plain_bytes += batch.end - batch.begin;
-    gen.batches.push_back(batch);
-    gen.from_tail = true;
+  while (!changed.wait_for(lock, kProgressInterval, [this] { return phase == Phase::kFilled; })) {
+    if (options.progress) options.progress(position.load(std::memory_order_relaxed), source.file_size());
   }
-}
-
-// Sorts the batches by what they are and finds Sync and info. False when the generation cannot be used; then fault is
-// set, unless it was before.
-bool TraceReader::Impl::finish_generation() {
-  std::optional<Sync> sync;
-  std::optional<HeapInfo> info;
-  Failure wrong = index_generation(gen, raw->input().name(), &sync, &info);
-  if (wrong) {
-    if (!fault) fault = wrong;
-    cut = false;
-    return false;
-  }
-  if (!sync && gen.complete) {
-    stop(fmt::format("expected a Sync batch in generation {}, found none", gen.number), gen.offset, false);
-    return false;
-  }
-  if (!sync && tail) {
-    sync = Sync{tail->start_time, tail->clock_freq, tail->start_mono_ns, tail->start_wall_ns, true};
-  }
-  if (!sync) sync = previous_sync;
-  if (!sync) return false;  // cut before the first Sync: no time has a meaning; `fault` says where it was cut
-  gen.has_info = info.has_value();
-  if (!info && tail && !gen.complete) {
-    info = HeapInfo{};
-    info->min_addr = tail->min_addr;
-    info->page_size = tail->page_size;
-  }
-  if (!info) info = previous_info;
-  gen.sync = *sync;
-  gen.info = info.value_or(HeapInfo{});
-  previous_sync = gen.sync;
-  if (info) previous_info = info;
-  last_number = gen.number;
-  if (gen.complete) last_complete = gen.number;
-  return true;
+  if (error) std::rethrow_exception(error);
+  state = ready_state;
+  if (!more) return nullptr;
+  std::swap(current, ready);
+  phase = current.bytes.size() <= kMostHeld ? Phase::kReading : Phase::kIdle;
+  changed.notify_all();
+  lock.unlock();
+  if (options.progress) options.progress(position.load(std::memory_order_relaxed), source.file_size());
+  return &current;
 }
 
 const Generation* TraceReader::Impl::next() {
-  if (stage == Stage::kOutput) {
-    start_generation();
-    const bool some = read_output_generation();
-    report_progress(true);
-    if (!gen.complete) stage = tail ? Stage::kTail : Stage::kDone;
-    if (some) {
-      if (!gen.complete && tail) add_tail_slots(tail->first_above(gen.number - 1));
-      if (finish_generation()) return &gen;
-      // What follows an unusable whole generation would be read without its facts.
-      if (gen.complete) stage = Stage::kDone;
-      last_number = gen.number;
-    }
-  }
-  while (stage == Stage::kTail) {
-    const size_t first = tail->first_above(std::max(last_number, last_complete));
-    if (first == tail->slots.size()) break;
-    start_generation();
-    gen.number = tail->slots[first].gen;
-    gen.offset = tail->slots[first].offset;
-    add_tail_slots(first);
-    if (finish_generation()) return &gen;
-    last_number = gen.number;
-  }
-  stage = Stage::kDone;
-  return nullptr;
+  // Many a caller wants the first generation only.
+  if (started && !thread.joinable()) start_thread();
+  if (thread.joinable()) return take();
+  if (!started) source.progress = options.progress;
+  started = true;
+  const bool some = source.next();
+  state = source.state();
+  return some ? &source.generation() : nullptr;
 }
 
 TraceReader::TraceReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TraceReader::~TraceReader() = default;
 
-Result<std::unique_ptr<TraceReader>> TraceReader::open(const std::string& file, TraceOptions options) {
-  auto impl = std::make_unique<Impl>();
-  // The tail first: what it no longer has when we look at it is in the output by the time we read that.
-  if (options.use_tail) {
-    auto tail = read_tail(file + ".tail");
-    if (tail.ok()) {
-      impl->tail = std::move(tail.value());
-      impl->tail_fault = impl->tail->fault;
-    } else if (tail.error().offset) {
-      impl->tail_fault = tail.error();  // there is one, but it cannot be used
-    }
-  }
-  auto input = Input::open(file);
+Result<std::unique_ptr<TraceReader>> TraceReader::start(Result<std::unique_ptr<Input>> input,
+                                                        std::optional<Result<TailState>> tail, TraceOptions options) {
   if (!input.ok()) return input.error();
   auto raw = RawReader::start(std::move(input.value()));
   if (!raw.ok()) return raw.error();
-  impl->raw = std::move(raw.value());
-  impl->options = std::move(options);
-  return std::unique_ptr<TraceReader>(new TraceReader(std::move(impl)));
+  std::optional<TailState> state;
+  Failure fault;
+  if (tail && tail->ok()) {
+    state = std::move(tail->value());
+    fault = state->fault;
+  } else if (tail && tail->error().offset) {
+    fault = tail->error();  // there is one, but it cannot be used
+  }
+  return std::unique_ptr<TraceReader>(new TraceReader(
+      std::make_unique<Impl>(std::move(raw.value()), std::move(state), std::move(fault), std::move(options))));
+}
+
+Result<std::unique_ptr<TraceReader>> TraceReader::open(const std::string& file, TraceOptions options) {
+  // The tail first: what it no longer has when we look at it is in the output by the time we read that.
+  std::optional<Result<TailState>> tail;
+  if (options.use_tail) tail = read_tail(file + ".tail");
+  return start(Input::open(file), std::move(tail), std::move(options));
 }
 
 Result<std::unique_ptr<TraceReader>> TraceReader::from_bytes(std::span<const uint8_t> trace,
                                                              std::span<const uint8_t> tail, const std::string& name,
                                                              TraceOptions options) {
-  auto impl = std::make_unique<Impl>();
-  if (options.use_tail && !tail.empty()) {
-    auto state = read_tail_bytes(tail, name + ".tail");
-    if (state.ok()) {
-      impl->tail = std::move(state.value());
-      impl->tail_fault = impl->tail->fault;
-    } else {
-      impl->tail_fault = state.error();
-    }
-  }
-  auto input = Input::from_bytes(trace, name);
-  if (!input.ok()) return input.error();
-  auto raw = RawReader::start(std::move(input.value()));
-  if (!raw.ok()) return raw.error();
-  impl->raw = std::move(raw.value());
-  impl->options = std::move(options);
-  return std::unique_ptr<TraceReader>(new TraceReader(std::move(impl)));
+  std::optional<Result<TailState>> state;
+  if (options.use_tail && !tail.empty()) state = read_tail_bytes(tail, name + ".tail");
+  return start(Input::from_bytes(trace, name), std::move(state), std::move(options));
 }
 
 const Generation* TraceReader::next() { return impl_->next(); }
-const Failure& TraceReader::fault() const { return impl_->fault; }
-const TailState* TraceReader::tail() const { return impl_->tail ? &*impl_->tail : nullptr; }
-const Failure& TraceReader::tail_fault() const { return impl_->tail_fault; }
-bool TraceReader::compressed() const { return impl_->raw->input().compressed(); }
+const Failure& TraceReader::fault() const { return impl_->state.fault; }
+const TailState* TraceReader::tail() const { return impl_->source.tail() ? &*impl_->source.tail() : nullptr; }
+const Failure& TraceReader::tail_fault() const { return impl_->source.tail_fault(); }
+bool TraceReader::compressed() const { return impl_->source.compressed(); }
 
 bool TraceReader::tail_covers() const {
-  return impl_->tail && !impl_->tail_fault && (!impl_->fault || impl_->cut) &&
-         impl_->last_complete >= impl_->tail->closed;
+  const SourceState& state = impl_->state;
+  return tail() != nullptr && !tail_fault() && (!state.fault || state.cut) && state.last_complete >= tail()->closed;
 }
 
-uint64_t TraceReader::lost_bytes() const { return impl_->fault ? impl_->spoiled + impl_->raw->input().unread() : 0; }
+uint64_t TraceReader::lost_bytes() const { return impl_->state.fault ? impl_->state.spoiled + impl_->state.unread : 0; }
 
 }  // namespace traceaf::reader

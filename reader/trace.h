@@ -6,7 +6,8 @@
 //     for_each_experimental_event(*gen, [](const ExperimentalEvent& e) { ... });
 //   reader.value()->fault() says why the trace ended early, if it did.
 //
-// Memory: one generation at a time. Pointers and views into a Generation are valid until the next call of next().
+// Memory: one generation at a time, and where a second thread decompresses ahead the next one as well, unless it is a
+// large one. Pointers and views into a Generation are valid until the next call of next().
 #pragma once
 
 #include <array>
@@ -129,11 +130,13 @@ class TimeScale {
   unsigned shift_ = 32;
 };
 
+class Input;       // reader/input.h
 struct TailState;  // reader/tail.h
 
 struct TraceOptions {
   bool use_tail = true;                              // read FILE.tail beside the trace
   std::function<void(uint64_t, uint64_t)> progress;  // bytes of the file read, and its size (0: unknown)
+  bool read_ahead = true;                            // may decompress the next generation on a second thread
 };
 
 class TraceReader {
@@ -162,6 +165,8 @@ class TraceReader {
  private:
   struct Impl;
   explicit TraceReader(std::unique_ptr<Impl> impl);
+  static Result<std::unique_ptr<TraceReader>> start(Result<std::unique_ptr<Input>> input,
+                                                    std::optional<Result<TailState>> tail, TraceOptions options);
   std::unique_ptr<Impl> impl_;
 };
 

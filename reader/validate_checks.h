@@ -76,7 +76,7 @@ class RowChecker {
 
  private:
   struct NodeRow {
-    uint64_t parent, module, offset;
+    uint64_t parent, module, offset, flags;
     bool operator==(const NodeRow&) const = default;
   };
   struct SiteRow {
@@ -118,13 +118,15 @@ class EventChecker {
   };
   struct Birth {
     uint64_t time, m;
+    bool doubtful = false;  // its death may have been told before it
   };
   // One kind of thing with births and deaths: objects, spans, stacks.
   struct Kind {
     std::string_view name;
     tsl::robin_map<uint64_t, Birth> alive;  // by address
   };
-  // A finding that a matching event of another thread within a microsecond takes back.
+  // A finding that a matching event of another thread within HeapModel::kInversionNs takes back. Without a message it
+  // is none: the death of a block that may have been born before recording.
   struct Held {
     Kind* kind;
     uint64_t address, time, m;
@@ -133,7 +135,7 @@ class EventChecker {
     std::string message;
   };
 
-  void check_status(uint8_t type, uint64_t m, const std::array<uint64_t, 4>& args, const Place& place, uint64_t number);
+  void check_status(uint8_t type, uint64_t m, const std::array<uint64_t, 3>& args, const Place& place, uint64_t number);
   void born(Kind& kind, uint64_t address, uint64_t time, uint64_t m, const Place& place);
   void died(Kind& kind, uint64_t address, uint64_t time, uint64_t m, const Place& place);
   void settle(uint64_t now, bool all);
@@ -142,7 +144,7 @@ class EventChecker {
   Findings& findings_;
   Report& report_;
   Definitions defined_;
-  uint64_t inversion_ = 0;  // a microsecond in timestamp units
+  uint64_t inversion_ = 0;  // HeapModel::kInversionNs in timestamp units
   std::map<uint64_t, ThreadState> threads_;
   std::map<uint64_t, uint64_t> goroutines_;  // thread by g
   Kind objects_{"object", {}}, spans_{"span", {}}, stacks_{"stack", {}};

@@ -17,7 +17,7 @@ constexpr size_t kMaxHeld = 64;
 }  // namespace
 
 // Mapping 2 of docs/format.md: a thread is an M with a G of its own in a system call for ever.
-void EventChecker::check_status(uint8_t type, uint64_t m, const std::array<uint64_t, 4>& args, const Place& place,
+void EventChecker::check_status(uint8_t type, uint64_t m, const std::array<uint64_t, 3>& args, const Place& place,
                                 uint64_t generation) {
   const auto ev = static_cast<Ev>(type);
   if (m == wire::kNoThread) {
@@ -74,6 +74,7 @@ void EventChecker::check_status(uint8_t type, uint64_t m, const std::array<uint6
 // ---- births and deaths alternate -----------------------------------------------------------------------------------
 
 void EventChecker::commit(const Held& held) {
+  if (held.message.empty()) return;
   findings_.error(held.birth ? "double-birth" : "unknown-death", held.place, held.message);
 }
 
@@ -96,22 +97,29 @@ void EventChecker::settle(uint64_t now, bool all) {
 }
 
 void EventChecker::born(Kind& kind, uint64_t address, uint64_t time, uint64_t m, const Place& place) {
+  bool doubtful = false;
   if (!held_.empty()) {
     settle(time, false);
     const auto match = std::find_if(held_.begin(), held_.end(), [&](const Held& h) {
       return h.kind == &kind && !h.birth && h.address == address && h.m != m;
     });
-    if (match != held_.end()) {
+    if (match != held_.end() && match->message.empty()) {
+      doubtful = true;
+      held_.erase(match);
+    } else if (match != held_.end()) {
       findings_.warning(
           "inverted-pair", place,
-          fmt::format("expected the birth of {} 0x{:x} before its death, found it within a microsecond after",
-                      kind.name, address));
+          fmt::format("expected the birth of {} 0x{:x} before its death, found it shortly after", kind.name, address));
       held_.erase(match);
       return;
     }
   }
-  const auto [it, is_new] = kind.alive.try_emplace(address, Birth{time, m});
+  const auto [it, is_new] = kind.alive.try_emplace(address, Birth{time, m, doubtful});
   if (is_new) return;
+  if (it->second.doubtful) {
+    it.value() = {time, m};
+    return;
+  }
   held_.push_back({&kind, address, time, m, true, place,
                    fmt::format("expected no {} at 0x{:x} before its birth, found one born at {} by thread {}",
                                kind.name, address, it->second.time, it->second.m)});
@@ -125,22 +133,25 @@ void EventChecker::died(Kind& kind, uint64_t address, uint64_t time, uint64_t m,
       return h.kind == &kind && h.birth && h.address == address && h.m != m;
     });
     if (match != held_.end()) {
-      findings_.warning(
-          "inverted-pair", place,
-          fmt::format("expected the death of {} 0x{:x} before its next birth, found it within a microsecond after",
-                      kind.name, address));
+      findings_.warning("inverted-pair", place,
+                        fmt::format("expected the death of {} 0x{:x} before its next birth, found it shortly after",
+                                    kind.name, address));
       held_.erase(match);
       return;
     }
   }
-  if (kind.alive.erase(address) != 0 || !defined_.live_exact) return;
-  held_.push_back({&kind, address, time, m, false, place,
-                   fmt::format("expected a live {} at 0x{:x}, found none to free", kind.name, address)});
+  if (kind.alive.erase(address) != 0) return;
+  std::string message;
+  if (defined_.live_exact) {
+    message = fmt::format("expected a live {} at 0x{:x}, found none to free", kind.name, address);
+  }
+  held_.push_back({&kind, address, time, m, false, place, std::move(message)});
 }
 
 void EventChecker::generation(const Generation& gen, const Definitions& defined) {
   defined_ = defined;
   inversion_ = std::max<uint64_t>(1, gen.sync.frequency / (1'000'000'000 / HeapModel::kInversionNs));
+  static_assert(1'000'000'000 % HeapModel::kInversionNs == 0);
   if (defined.resumed) {
     settle(0, true);
     objects_.alive.clear();
@@ -148,17 +159,17 @@ void EventChecker::generation(const Generation& gen, const Definitions& defined)
     stacks_.alive.clear();
   }
   std::vector<uint64_t> last_time(gen.threads.size());
-  const Failure fault = merge_cursors(gen, [&](const ThreadCursor& cursor) {
+  const auto check = [&](const ThreadCursor& cursor) {
     const Event& event = cursor.event();
     const uint64_t m = gen.threads[cursor.slot()].m;
     const Place place{cursor.offset(), gen.number, cursor.batch().number};
     ++report_.events;
-    if (defined_.ours && cursor.raw_time() < last_time[cursor.slot()]) {
-      findings_.error("time-back", place,
-                      fmt::format("expected a time from {} on thread {}, found {}", last_time[cursor.slot()], m,
-                                  cursor.raw_time()));
+    if (defined_.ours && event.time < last_time[cursor.slot()]) {
+      findings_.error(
+          "time-back", place,
+          fmt::format("expected a time from {} on thread {}, found {}", last_time[cursor.slot()], m, event.time));
     }
-    last_time[cursor.slot()] = std::max(last_time[cursor.slot()], cursor.raw_time());
+    last_time[cursor.slot()] = std::max(last_time[cursor.slot()], event.time);
     if (defined_.ours) check_status(event.type, m, event.args, place, gen.number);
     if (event.type < kFirstAllocFree) return;
     ++report_.allocfree_events;
@@ -174,39 +185,41 @@ void EventChecker::generation(const Generation& gen, const Definitions& defined)
     if (!defined_.ours) return;  // Go's tiny allocator has several births in one block
     switch (ev) {
       case Ev::kHeapObject:
-        objects_.alive.try_emplace(gen.info.object_address(id), Birth{event.time, m});
+        objects_.alive.try_emplace(gen.info.object_address(id), Birth{cursor.time(), m});
         break;
       case Ev::kHeapObjectAlloc:
-        born(objects_, gen.info.object_address(id), event.time, m, place);
+        born(objects_, gen.info.object_address(id), cursor.time(), m, place);
         break;
       case Ev::kHeapObjectFree:
-        died(objects_, gen.info.object_address(id), event.time, m, place);
+        died(objects_, gen.info.object_address(id), cursor.time(), m, place);
         break;
       case Ev::kSpan:
       case Ev::kSpanAlloc:
         if (event.args[1] == 0) findings_.error("span-empty", place, "expected a span of at least one page, found 0");
         if (ev == Ev::kSpan) {
-          spans_.alive.try_emplace(gen.info.span_address(id), Birth{event.time, m});
+          spans_.alive.try_emplace(gen.info.span_address(id), Birth{cursor.time(), m});
         } else {
-          born(spans_, gen.info.span_address(id), event.time, m, place);
+          born(spans_, gen.info.span_address(id), cursor.time(), m, place);
         }
         break;
       case Ev::kSpanFree:
-        died(spans_, gen.info.span_address(id), event.time, m, place);
+        died(spans_, gen.info.span_address(id), cursor.time(), m, place);
         break;
       case Ev::kGoroutineStack:
-        stacks_.alive.try_emplace(gen.info.stack_address(id), Birth{event.time, m});
+        stacks_.alive.try_emplace(gen.info.stack_address(id), Birth{cursor.time(), m});
         break;
       case Ev::kGoroutineStackAlloc:
-        born(stacks_, gen.info.stack_address(id), event.time, m, place);
+        born(stacks_, gen.info.stack_address(id), cursor.time(), m, place);
         break;
       case Ev::kGoroutineStackFree:
-        died(stacks_, gen.info.stack_address(id), event.time, m, place);
+        died(stacks_, gen.info.stack_address(id), cursor.time(), m, place);
         break;
       default:
         break;
     }
-  });
+  };
+  const Failure fault = merge_cursors(
+      gen, [](const Event&) {}, check);
   if (fault) findings_.error("event", *fault);
   for (const auto& thread : gen.threads) {
     if (!defined_.ours || thread.m == wire::kNoThread || defined_.threads.contains(thread.m)) continue;

@@ -26,7 +26,8 @@ void RowChecker::check_row(const RowView& row, const Place& place, Tables& table
                       fmt::format("expected a row that this program knows, found tag {}", row.tag));
     return;
   }
-  if (row.fields < row.layout->fields) {
+  const size_t optional = row.tag == static_cast<uint64_t>(wire::Row::kNode) ? 1 : 0;  // flags of 0
+  if (row.fields + optional < row.layout->fields) {
     findings_.warning(
         "row-short", place,
         fmt::format("expected {} fields of row {}, found {}", row.layout->fields, row.layout->name, row.fields));
@@ -49,7 +50,7 @@ void RowChecker::check_row(const RowView& row, const Place& place, Tables& table
       out.threads.insert(v[0]);
       break;
     case wire::Row::kNode: {
-      const NodeRow node{v[1], v[2], v[3]};
+      const NodeRow node{v[1], v[2], v[3], v[4]};
       if (v[0] < wire::kFirstNode)
         findings_.error("node-id", place, fmt::format("expected a node id from {}, found {}", wire::kFirstNode, v[0]));
       const auto [it, is_new] = known_nodes_.try_emplace(v[0], node);

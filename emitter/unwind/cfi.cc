@@ -192,11 +192,6 @@ bool Interpreter::extended(uint8_t op, Bytes* in) {
   }
 }
 
-// Its own frame, so that parsing and interpreting do not need stack at the same time.
-__attribute__((noinline)) bool interpret(const Description& description, uintptr_t pc, Row* row) {
-  return Interpreter(description, pc).run(row);
-}
-
 Bytes expression(const Row& row, const SaveRule& rule) {
   const auto* at = reinterpret_cast<const uint8_t*>(row.expressions + static_cast<uintptr_t>(intptr_t{rule.value}));
   return {at, at + rule.number, true};
@@ -246,9 +241,14 @@ Outcome value_of(const Row& row, const SaveRule& rule, uintptr_t cfa, const Regi
 
 }  // namespace
 
+// Its own frame, so that parsing and interpreting do not need stack at the same time.
+__attribute__((noinline)) bool find_row(const Description& description, uintptr_t pc, Row* row) {
+  return Interpreter(description, pc).run(row);
+}
+
 bool find_row(const ModuleRecord& module, uintptr_t pc, Row* row) {
   Description description;
-  return find_description(module, pc, &description) && interpret(description, pc, row);
+  return find_description(module, pc, &description) && find_row(description, pc, row);
 }
 
 Rule pack(const Row& row, uint32_t module) {
@@ -278,7 +278,9 @@ Rule pack(const Row& row, uint32_t module) {
       bp = BpRule::kLost;
       break;
     case Save::kAtCfa:
+#ifndef TRACEAF_BREAK_CAPTURE_RULE  // a fault for the tests: a saved rbp is forgotten
       bp = BpRule::kAtCfa;
+#endif
       saved = row.bp.value;
       break;
     case Save::kAtExpression:

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "emitter/unwind/eh_frame.h"
 #include "emitter/unwind/expression.h"
 #include "emitter/unwind/module_record.h"
 #include "emitter/unwind/rule.h"
@@ -38,6 +39,9 @@ struct Row {
 // The row that holds for the instruction at `pc` of `module`. False when no table describes it or the table is
 // malformed.
 bool find_row(const ModuleRecord& module, uintptr_t pc, Row* row);
+
+// The same of a description that covers `pc`.
+bool find_row(const Description& description, uintptr_t pc, Row* row);
 
 // The row as a cacheable rule; Kind::kSlow when it does not fit.
 Rule pack(const Row& row, uint32_t module);

@@ -81,19 +81,25 @@ __attribute__((noinline)) bool parse_common(const ModuleRecord& module, uintptr_
   return in.ok;
 }
 
-// Parses the entry at `at`. False for a common entry, a malformed one, or one that does not cover `pc`.
-bool parse_description(const ModuleRecord& module, uintptr_t at, uintptr_t pc, Description* out) {
+// Parses the entry at `at`, which covers `*bytes` from out->begin. False for a common or a malformed entry.
+bool parse_description(const ModuleRecord& module, uintptr_t at, Description* out, uintptr_t* bytes) {
   Bytes in = entry_at(module, at);
   const uintptr_t id_at = in.address();
   const uint32_t distance = in.fixed<uint32_t>();
   if (!in.ok || distance == 0 || distance > id_at) return false;
   if (!parse_common(module, id_at - distance, out)) return false;
   out->begin = read_encoded(&in, out->encoding, 0);
-  const uintptr_t bytes = read_encoded(&in, out->encoding & kFormat, 0);
-  if (!in.ok || pc < out->begin || pc - out->begin >= bytes) return false;
+  *bytes = read_encoded(&in, out->encoding & kFormat, 0);
+  if (!in.ok) return false;
   if (out->has_augmentation_data) in.skip(in.uleb());
   out->instructions = {in.at, in.end};
   return in.ok;
+}
+
+// The same, and false too when it does not cover `pc`.
+bool parse_description_of(const ModuleRecord& module, uintptr_t at, uintptr_t pc, Description* out) {
+  uintptr_t bytes = 0;
+  return parse_description(module, at, out, &bytes) && pc >= out->begin && pc - out->begin < bytes;
 }
 
 // For objects whose linker left the index out.
@@ -101,7 +107,7 @@ bool search_all(const ModuleRecord& module, uintptr_t section, uintptr_t pc, Des
   for (uintptr_t at = section;;) {
     const Bytes entry = entry_at(module, at);
     if (!entry.ok || entry.left() < 4) return false;
-    if (parse_description(module, at, pc, out)) return true;
+    if (parse_description_of(module, at, pc, out)) return true;
     at = reinterpret_cast<uintptr_t>(entry.end);
   }
 }
@@ -150,6 +156,12 @@ uintptr_t read_encoded(Bytes* in, uint8_t encoding, uintptr_t data_base) {
   }
 }
 
+bool read_entry(const ModuleRecord& module, uintptr_t at, Description* out, uintptr_t* bytes, uintptr_t* next) {
+  const Bytes entry = entry_at(module, at);
+  *next = entry.ok && entry.left() >= 4 ? reinterpret_cast<uintptr_t>(entry.end) : 0;
+  return *next != 0 && parse_description(module, at, out, bytes);
+}
+
 bool find_description(const ModuleRecord& module, uintptr_t pc, Description* description) {
   const uintptr_t header = module.eh_frame_hdr;
   Bytes in = module.readable_from(header);
@@ -179,7 +191,7 @@ bool find_description(const ModuleRecord& module, uintptr_t pc, Description* des
     }
   }
   if (word(lo, 0) > wanted) return false;
-  return parse_description(module, header + static_cast<uintptr_t>(word(lo, 1)), pc, description);
+  return parse_description_of(module, header + static_cast<uintptr_t>(word(lo, 1)), pc, description);
 }
 
 }  // namespace traceaf::emitter::unwind

@@ -29,6 +29,10 @@ struct Description {
 // False when nothing covers `pc` or the section is malformed.
 bool find_description(const ModuleRecord& module, uintptr_t pc, Description* description);
 
+// Reads the entry at `at`: true when it is the description of some code, of `*bytes` bytes from out->begin. `*next` is
+// the entry behind it, 0 at the end of the section or where it is malformed.
+bool read_entry(const ModuleRecord& module, uintptr_t at, Description* out, uintptr_t* bytes, uintptr_t* next);
+
 // A pointer stored by the DW_EH_PE_* `encoding`; `in` fails where it is none that an executable image uses for code.
 uintptr_t read_encoded(Bytes* in, uint8_t encoding, uintptr_t data_base);
 

@@ -17,6 +17,16 @@ class Memory {
       : lo_(bounds.lo),
         span_(bounds.hi >= bounds.lo + kWord && bounds.lo != 0 ? bounds.hi - bounds.lo - kWord + 1 : 0) {}
 
+  // Whether the word at `at` lies in the known stack, where load() may be used.
+  [[nodiscard]] bool inside(uintptr_t at) const { return at - lo_ < span_; }
+
+  // Words of other frames are no objects of this function: sanitizers must not judge the access.
+  __attribute__((no_sanitize("address", "thread"))) static uintptr_t load(uintptr_t at) {
+    uintptr_t value = 0;
+    __builtin_memcpy(&value, reinterpret_cast<const void*>(at), sizeof(value));
+    return value;
+  }
+
   // False when the word at `at` cannot be read.
   bool read(uintptr_t at, uintptr_t* value) {
     if (at - lo_ < span_) [[likely]] {
@@ -30,12 +40,6 @@ class Memory {
   static constexpr uintptr_t kWord = sizeof(uintptr_t);
   static constexpr unsigned kPages = 4;
 
-  // Words of other frames are no objects of this function: sanitizers must not judge the access.
-  __attribute__((no_sanitize("address", "thread"))) static uintptr_t load(uintptr_t at) {
-    uintptr_t value = 0;
-    __builtin_memcpy(&value, reinterpret_cast<const void*>(at), sizeof(value));
-    return value;
-  }
   bool read_probed(uintptr_t at, uintptr_t* value);
   bool page_readable(uintptr_t page);
 

@@ -66,7 +66,13 @@ ModuleRecord* module_record(uint32_t id);
 // The epoch of a walk: a module whose `checked` equals it needs no question to the loader. Nothing equals kUnsettled,
 // which holds while a library is being unloaded.
 inline constexpr uint64_t kUnsettled = ~uint64_t{0};
-uint64_t settled_epoch();
+extern std::atomic<uint64_t> g_module_epoch;  // raised (release) when the loader's answers may have changed
+extern std::atomic<uint32_t> g_modules_unloading;
+inline uint64_t settled_epoch() {
+  // In this order: modules_unload_end raises the epoch first, so a zero here comes with the new epoch below.
+  if (g_modules_unloading.load(std::memory_order_acquire) != 0) return kUnsettled;
+  return g_module_epoch.load(std::memory_order_acquire);
+}
 
 // Reads the headers of the ELF object mapped at `start` (bias = load address - p_vaddr) and of its unwind tables. False
 // when there is no ELF header. Every read is bounded by what the program headers map.

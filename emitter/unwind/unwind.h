@@ -39,6 +39,11 @@ enum : uint32_t { kInterrupted = 1, kGuessed = 2 };
 // walk ended (kComplete: at the outermost frame).
 uint32_t walk(const Start& start, const Bounds& bounds, Step* out, uint32_t cap, wire::NodeRoot* end);
 
+// The program told the C++ runtime of the unwind tables at `section`, a .eh_frame up to its terminator, or takes them
+// back. Both may be called twice for one section. Not in signal handlers.
+void frames_registered(const void* section);
+void frames_deregistered(const void* section);
+
 // Cached rules are dropped (a library was unloaded).
 void invalidate();
 

@@ -28,6 +28,10 @@ inline constexpr RowSpec kRows[] = {
 #undef TRACEAF_ROW
 };
 
+// What the stamps were read from. Both count CLOCK_MONOTONIC in units of the generation's Frequency.
+inline constexpr uint64_t kClockMonotonic = 0;  // the clock itself
+inline constexpr uint64_t kClockCounter = 1;    // the processor's time stamp counter, scaled
+
 // Root nodes of the calling-context tree: how the outermost recorded frame of a stack was reached.
 enum class NodeRoot : uint32_t {
   kNone = 0,       // no stack was taken
@@ -61,6 +65,7 @@ enum class EndReason : uint8_t {
   kInternal = 6   // recording stopped because of a fault of our own; the program went on
 };
 
+enum : uint64_t { kNodeGuessed = 1 };
 enum : uint64_t { kModuleMain = 1, kModuleVdso = 2, kModuleUnloaded = 4 };
 enum : uint64_t { kThreadMain = 1, kThreadFlusher = 2, kThreadEnded = 4 };
 

@@ -18,6 +18,7 @@ int compare_stacks(const StackTree& tree, uint32_t a, uint32_t b) {
     if (const int order = x.file.compare(y.file); order != 0) return order;
     if (x.line != y.line) return x.line < y.line ? -1 : 1;
     if (const int order = x.module.compare(y.module); order != 0) return order;
+    if (x.guessed != y.guessed) return x.guessed ? 1 : -1;
     a = tree.steps()[a].parent;
     b = tree.steps()[b].parent;
   }

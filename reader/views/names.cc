@@ -80,6 +80,17 @@ class Builder {
     return at->second;
   }
 
+  // The same frame reached by a guess.
+  FrameId guessed(FrameId frame) {
+    const auto [at, added] = guessed_.try_emplace(frame, static_cast<FrameId>(names_.frames.size()));
+    if (added) {
+      Frame copy = names_.frames[frame];
+      copy.guessed = true;
+      names_.frames.push_back(std::move(copy));
+    }
+    return at->second;
+  }
+
   void spread(const std::vector<std::vector<FrameId>>& frames) {
     FrameId lost = kNoAddress;
     names_.begin.reserve(profile_.nodes.size() + 1);
@@ -89,6 +100,10 @@ class Builder {
       if (address_of_[n] != kNoAddress) {
         const auto& of_node = frames[address_of_[n]];
         names_.frame_of.insert(names_.frame_of.end(), of_node.begin(), of_node.end());
+        if (profile_.nodes[n].guessed && !of_node.empty()) {
+          FrameId& innermost = names_.frame_of[names_.begin.back()];
+          innermost = guessed(innermost);
+        }
         continue;
       }
       if (lost == kNoAddress) lost = intern({"[frame lost]", {}, 0, 0, false}, kNoAddress, false);
@@ -102,6 +117,7 @@ class Builder {
   std::vector<Symbolizer::Address> addresses_;
   std::vector<uint32_t> address_of_;
   tsl::robin_map<std::string, FrameId> ids_;
+  tsl::robin_map<FrameId, FrameId> guessed_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace traceaf::reader::views {
 
 using FrameId = uint32_t;
 
-// A frame at source level. Frames are equal when function, file, line and module are.
+// A frame at source level. Frames are equal when function, file, line, module and `guessed` are.
 struct Frame {
   std::string function;    // demangled; "module+0xoffset" when unknown; "[...]" for what is no function
   std::string short_name;  // see short_function
@@ -23,6 +23,7 @@ struct Frame {
   bool inlined = false;
   bool named = false;     // `function` is the name of one
   bool plumbing = false;  // see is_plumbing
+  bool guessed = false;   // see Node::guessed; of frames inlined into each other the innermost
 };
 
 struct Names {

@@ -51,6 +51,7 @@ Json json_of(const Frame& frame) {
   if (frame.line != 0) json["line"] = frame.line;
   if (!frame.module.empty()) json["module"] = string(frame.module);
   if (frame.inlined) json["inlined"] = true;
+  if (frame.guessed) json["guessed"] = true;
   return json;
 }
 

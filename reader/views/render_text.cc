@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::string_view kBold = "\x1b[1m", kDim = "\x1b[2m", kYellow = "\x1b[33m", kReset = "\x1b[0m";
 constexpr size_t kLeastName = 24;  // columns that a function name keeps on a narrow terminal
+constexpr std::string_view kGuessed = " [guessed]";
+constexpr std::string_view kGuessedMeans =
+    "[guessed]: found by a frame pointer, across code without unwind tables; the function that called that code may be "
+    "missing";
 
 bool is_number(const Value& value) {
   return value.unit != Unit::kText && value.unit != Unit::kList && value.unit != Unit::kFlag;
@@ -38,7 +42,10 @@ class TextRenderer {
   TextRenderer(const TextStyle& style, const Out& out) : style_(style), out_(out) {}
 
   void run(const Document& document) {
-    for (const auto& part : document.parts) std::visit([this](const auto& p) { show(p); }, part);
+    for (const auto& part : document.parts) {
+      std::visit([this](const auto& p) { show(p); }, part);
+      explain();
+    }
   }
 
  private:
@@ -101,8 +108,15 @@ class TextRenderer {
     }
   }
 
+  // Below the first part with a guessed frame.
+  void explain() {
+    if (!guessed_ || explained_) return;
+    explained_ = true;
+    line(paint(kDim, std::string(kGuessedMeans)));
+  }
+
   // A frame in `columns` columns (0: as many as it takes).
-  std::string frame_text(const Frame& frame, bool full, size_t columns) const {
+  std::string frame_text(const Frame& frame, bool full, size_t columns) {
     std::string where;
     if (!frame.file.empty()) {
       const std::string& file = frame.file;
@@ -114,11 +128,13 @@ class TextRenderer {
     where = terminal_safe(where);
     std::string name = terminal_safe(full ? frame.function : frame.short_name);
     if (columns != 0) {
-      const size_t rest = display_width(where) + 2;
+      const size_t rest = display_width(where) + 2 + (frame.guessed ? kGuessed.size() : 0);
       name = fitted(name, std::max(kLeastName, columns > rest ? columns - rest : 0));
     }
-    if (where.empty()) return name;
-    return name + "  " + paint(kDim, where) + (full && frame.inlined ? paint(kDim, " (inlined)") : "");
+    guessed_ |= frame.guessed;
+    const std::string mark = frame.guessed ? paint(kDim, std::string(kGuessed)) : "";
+    if (where.empty()) return name + mark;
+    return name + "  " + paint(kDim, where) + (full && frame.inlined ? paint(kDim, " (inlined)") : "") + mark;
   }
 
   void stack(const Table& table, const Stack& stack, const std::string& lead) {
@@ -232,6 +248,8 @@ class TextRenderer {
   const Out& out_;
   bool started_ = false;
   bool blank_ = false;
+  bool guessed_ = false;  // a frame with the mark was shown
+  bool explained_ = false;
 };
 
 }  // namespace

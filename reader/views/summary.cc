@@ -202,8 +202,10 @@ Document summary_view(const Profile& profile, const Names& names, const ViewOpti
   document.parts.emplace_back(data(profile, names, options));
   Lines lines = headlines(profile, names);
 
-  // Head, headlines, two titles with a gap and a "more" line each, a gap and the next command.
-  const size_t fixed = 3 + lines.lines.size() + 6 + 2;
+  const bool marks =
+      std::any_of(names.frames.begin(), names.frames.end(), [](const Frame& frame) { return frame.guessed; });
+  // Head, headlines, two titles with a gap and a "more" line each, what a mark means, a gap and the next command.
+  const size_t fixed = 3 + lines.lines.size() + 6 + (marks ? 1 : 0) + 2;
   const size_t room = kScreen > fixed ? kScreen - fixed : 0;
   const size_t peak_rows = std::clamp<size_t>(room / 3, 1, kSites);
   const size_t leak_rows = std::clamp<size_t>((room - std::min(room, peak_rows)) / (kLeakDepth + 1), 1, kSites);

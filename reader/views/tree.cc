@@ -128,7 +128,8 @@ class Builder {
     if (a.frame == nullptr || b.frame == nullptr) return a.frame == nullptr && b.frame != nullptr;
     if (a.frame->file != b.frame->file) return a.frame->file < b.frame->file;
     if (a.frame->line != b.frame->line) return a.frame->line < b.frame->line;
-    return a.frame->module < b.frame->module;
+    if (a.frame->module != b.frame->module) return a.frame->module < b.frame->module;
+    return b.frame->guessed && !a.frame->guessed;
   }
 
   const StackTree& tree_;

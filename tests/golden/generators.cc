@@ -248,7 +248,7 @@ Golden with_tail(uint64_t ended) {
   Bytes rows{wire::kBatchRows};
   testing::put(rows, static_cast<uint64_t>(Row::kSite));
   rows.push_back(5);
-  for (const uint8_t v : {1, 9, 1, 0, 24}) rows.push_back(v);
+  for (const uint8_t v : {2, 18, 1, 0, 24}) rows.push_back(v);  // ids as differences from 0
   golden.tail_slots = {{wire::kSlotFull, wire::kSlotEvents, 2, 1, 2000, first},
                        {wire::kSlotFilling, wire::kSlotEvents, 2, 1, 2100, second},
                        {wire::kSlotFilling, wire::kSlotRows, 2, 1, 2000, rows}};

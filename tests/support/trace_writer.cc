@@ -155,8 +155,11 @@ GenerationWriter& GenerationWriter::row_bytes(uint64_t m, uint64_t tag, const By
 }
 
 GenerationWriter& GenerationWriter::row(uint64_t m, wire::Row tag, std::initializer_list<uint64_t> fields) {
+  const reader::RowLayout& layout = *reader::find_row(static_cast<uint64_t>(tag));
+  Stream& s = stream(m, true, sync_time_);
   Bytes payload;
-  for (const uint64_t field : fields) put(payload, field);
+  size_t i = 0;
+  for (const uint64_t field : fields) put(payload, s.differences.encode(layout, i++, field));
   return row_bytes(m, static_cast<uint64_t>(tag), payload);
 }
 

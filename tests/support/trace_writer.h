@@ -15,6 +15,7 @@
 #include "emitter/wire/events.h"
 #include "emitter/wire/rows.h"
 #include "emitter/wire/tail.h"
+#include "reader/rows.h"
 
 namespace traceaf::testing {
 
@@ -83,6 +84,7 @@ class GenerationWriter {
     bool open = true;
     bool raw = false;
     Bytes body;
+    reader::RowDifferences differences;
   };
   Stream& stream(uint64_t m, bool experimental, uint64_t time);
 

@@ -13,6 +13,8 @@
 #include "notes.h"
 
 extern "C" void helper_allocates(int);
+extern "C" void helper_news(int);
+extern "C" void helper_sets_variable(int);
 
 namespace {
 
@@ -215,6 +217,24 @@ TEST(Guard, LeavesSignalHandlersAlone) {
     _exit(3);
   });
   EXPECT_EQ(WEXITSTATUS(o.status), 3);
+}
+
+// The inner call of two: malloc behind operator new, realloc behind setenv. What passes it on is our wrapper.
+TEST(Guard, TakesNoWrapperForTheRecorder) {
+  for (void (*handler)(int) : {&helper_news, &helper_sets_variable}) {
+    Outcome o = in_child([&] {
+      signal(SIGUSR1, handler);
+      enable_guard();
+      raise(SIGUSR1);
+      _exit(3);
+    });
+    EXPECT_TRUE(WIFEXITED(o.status) && WEXITSTATUS(o.status) == 3) << o.status;
+    o = in_child([&] {
+      enable_guard();
+      handler(0);
+    });
+    EXPECT_TRUE(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGABRT) << o.status;
+  }
 }
 
 TEST(Guard, LeavesOrdinaryCallsAlone) {

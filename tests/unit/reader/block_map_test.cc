@@ -18,7 +18,8 @@ void compare(uint64_t seed, const std::function<uint64_t(uint64_t)>& spread) {
   for (int i = 0; i < 200'000; ++i) {
     const uint64_t address = spread(random());
     if (random() % 5 < 3) {
-      const auto [entry, is_new] = map.insert(address, {static_cast<uint64_t>(i), 0, 1, 1});
+      const auto [entry, is_new] = map.insert(address);
+      if (is_new) entry->block = {static_cast<uint64_t>(i), 0, 1, 1};
       ASSERT_EQ(is_new, expected.try_emplace(address, i).second);
       ASSERT_EQ(entry->block.size, expected.at(address));
     } else if (auto* const entry = map.find(address); entry != nullptr) {
@@ -44,6 +45,10 @@ TEST(BlockMap, EqualsAMapOnDenseAddresses) {
 }
 TEST(BlockMap, EqualsAMapOnStridesOfPages) {
   compare(2, [](uint64_t r) { return r % 20000 << 12; });
+}
+TEST(BlockMap, EqualsAMapOnAddressesThatNeverComeBack) {
+  uint64_t next = 0x10000;
+  compare(4, [&](uint64_t r) { return r % 3 == 0 ? next - 16 * (r % 50) : next += 16; });
 }
 TEST(BlockMap, EqualsAMapOnAnyAddress) {
   compare(3, [](uint64_t r) { return r % 7 == 0 ? r % 5000 : ~(r % 50000); });

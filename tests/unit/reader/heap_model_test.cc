@@ -216,7 +216,7 @@ TEST(HeapModel, SmallInversionsOfTwoClocksArePutRight) {
 
 TEST(HeapModel, LateDeathAfterADoubleBirthIsTheNewBlocks) {
   TraceWriter trace;
-  begin(trace).alloc(2, 2000, kA, 1).alloc(1, 5000, kA, 2).free(2, 6001, kA).end_row(9000);
+  begin(trace).alloc(2, 2000, kA, 1).alloc(1, 5000, kA, 2).free(2, 9001, kA).end_row(12000);
   const Profile p = read(trace);
   EXPECT_EQ(p.reordered, 0U);
   EXPECT_EQ(p.double_births, 1U);
@@ -326,6 +326,18 @@ TEST(HeapModel, SpansKnowTheirLiveObjects) {
   EXPECT_EQ(p.span_frees, 1U);
   EXPECT_EQ(p.stacks_born, 1U);
   EXPECT_EQ(p.stacks_freed, 1U);
+}
+
+TEST(HeapModel, AGuessedNodeSaysSoAndARowWithoutFlagsDoesNot) {
+  TraceWriter trace;
+  auto& gen = trace.generation(1);
+  gen.process(1000, true);
+  gen.node(8, 1, 0, 0x400100).row(1, wire::Row::kNode, {9, 8, 0, 0x400200, wire::kNodeGuessed});
+  gen.row(1, wire::Row::kNode, {10, 9, 0, 0x400300, 2}).node(11, 9, 0, 0x400400);  // a flag of the future
+  gen.site(1, 11, Entry::k_malloc, 24).alloc(1, 2000, kA, 1).end_row(3000);
+  const Profile p = read(trace);
+  ASSERT_EQ(p.nodes.size(), wire::kFirstNode + 4);
+  for (const Node& node : p.nodes) EXPECT_EQ(node.guessed, node.offset == 0x400200) << node.offset;
 }
 
 TEST(HeapModel, CyclesOfNodesAreCut) {

@@ -32,8 +32,11 @@ Bytes births(uint64_t first, uint64_t n, uint64_t type = 1) {
 }
 
 Bytes row(wire::Row tag, std::initializer_list<uint64_t> fields) {
+  const reader::RowLayout& layout = *reader::find_row(static_cast<uint64_t>(tag));
+  reader::RowDifferences differences;
   Bytes payload;
-  for (const uint64_t field : fields) testing::put(payload, field);
+  size_t i = 0;
+  for (const uint64_t field : fields) testing::put(payload, differences.encode(layout, i++, field));
   Bytes out;
   testing::put(out, static_cast<uint64_t>(tag));
   testing::put(out, payload.size());

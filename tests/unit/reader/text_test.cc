@@ -164,10 +164,12 @@ TEST(Text, HandWrittenTracesMayLeaveSizesOutAndHaveComments) {
       "ExperimentalBatch exp=1 gen=1 m=1 time=5\n"
       "\tkind=2\n"
       "\tNode id=8 parent=1 module=0 offset=0x10\n"
+      "\tNode id=9 parent=9 module=0 offset=0x20\n"
       "EndOfGeneration\n");
   Bytes expected(wire::kHeader, wire::kHeader + sizeof wire::kHeader);
-  for (const Bytes& part : {testing::batch(1, wire::kNoThread, 5, {50, 8, 7}),
-                            testing::experimental_batch(1, 1, 5, {2, 4, 4, 8, 1, 0, 16}), Bytes{52}}) {
+  for (const Bytes& part :
+       {testing::batch(1, wire::kNoThread, 5, {50, 8, 7}),
+        testing::experimental_batch(1, 1, 5, {2, 4, 4, 16, 2, 0, 16, 4, 4, 2, 16, 0, 32}), Bytes{52}}) {
     expected.insert(expected.end(), part.begin(), part.end());
   }
   EXPECT_EQ(bytes, expected);

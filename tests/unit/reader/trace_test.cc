@@ -336,5 +336,23 @@ TEST(TimeScale, IsExactAndMonotone) {
   }
 }
 
+TEST(TraceReader, EndlessEmptyBatchesEndTheTrace) {
+  TraceWriter trace;
+  auto& gen = trace.generation(1);
+  testing::Bytes empty;
+  for (int i = 0; i < (1 << 20) + 5; ++i) empty.insert(empty.end(), {1, 1, 7, 5, 0});  // gen 1, m 7, time 5, size 0
+  gen.raw(empty);
+  const auto bytes = trace.bytes();
+  auto reader = TraceReader::from_bytes(bytes, {}, "t");
+  ASSERT_TRUE(reader.ok());
+  const Generation* const generation = reader.value()->next();
+  ASSERT_NE(generation, nullptr);
+  EXPECT_EQ(generation->batches.size(), 1U << 20);
+  EXPECT_FALSE(generation->complete);
+  EXPECT_EQ(reader.value()->next(), nullptr);
+  ASSERT_TRUE(reader.value()->fault());
+  EXPECT_NE(reader.value()->fault()->text().find("at most 1048576 batches"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace traceaf::reader

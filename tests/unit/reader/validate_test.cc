@@ -50,6 +50,13 @@ TEST(Validate, SoundTraceHasNoFinding) {
   EXPECT_EQ(report.events, 4U + 3 + 1);
 }
 
+TEST(Validate, FlagsOfANodeMayBeLeftOutOrWritten) {
+  TraceWriter trace;
+  sound(trace).row(1, wire::Row::kNode, {8, 1, 1, 0x10, 0}).row(1, wire::Row::kNode, {20, 8, 1, 0x10, 1}).end_row(3000);
+  const Report report = check(trace);
+  EXPECT_TRUE(report.findings.empty()) << report.findings[0].text();
+}
+
 TEST(Validate, KilledProgramIsAWarning) {
   TraceWriter trace;
   sound(trace).alloc(1, 2100, kA, 1);
@@ -133,6 +140,8 @@ TEST(Validate, Rows) {
   with("node-undefined", [](auto& g) { g.site(5, 30, Entry::k_malloc, 8); });
   with("node-id", [](auto& g) { g.node(5, 1, 0, 1); });
   with("node-changed", [](auto& g) { g.node(8, 1, 1, 0x11); });
+  with("node-changed", [](auto& g) { g.row(1, wire::Row::kNode, {8, 1, 1, 0x10, wire::kNodeGuessed}); });
+  with("row-short", [](auto& g) { g.row(1, wire::Row::kNode, {20, 1, 1}); });
   with("module-undefined", [](auto& g) { g.node(20, 1, 7, 1); });
   with("module-range", [](auto& g) { g.module(3, 0, 0x5000, 0x4000, "x"); });
   with("site-twice", [](auto& g) { g.row(1, wire::Row::kSite, {1, 9, 1, 0, 24}); });
