@@ -3,20 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
+#include "emitter/live_table.h"
 #include "emitter/section.h"
 
 namespace traceaf::emitter {
-
-struct LiveBlock {
-  uintptr_t address;  // 0: empty
-  uint64_t size;
-  uint32_t node;
-  uint8_t entry;
-  uint8_t align_log2;
-};
 
 // Whether births and deaths are followed (standby, or on after standby).
 extern std::atomic<bool> g_live_set_active;

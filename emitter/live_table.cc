@@ -1,16 +1,9 @@
 // The rarer changes of a table of live blocks (see live_table.h).
 #include "emitter/live_table.h"
 
+#include <cstring>
+
 namespace traceaf::emitter {
-namespace {
-
-// Keeps the compiler from moving stores across: the child of a fork may find the table as it is here (mend).
-void in_this_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
-
-uint64_t link_of(uint64_t* group) { return reinterpret_cast<uint64_t>(group); }
-uint64_t* linked(uint64_t link) { return reinterpret_cast<uint64_t*>(link); }
-
-}  // namespace
 
 bool LiveTable::add_odd(LivePool& pool, const LiveBlock& block) {
   if (!odd_.put(pool, block)) {
@@ -22,96 +15,129 @@ bool LiveTable::add_odd(LivePool& pool, const LiveBlock& block) {
   return false;
 }
 
-LiveTable::Leaf* LiveTable::make_leaf(LivePool& pool, uintptr_t address) {
-  Leaf* leaf = free_leaves_;
-  if (leaf != nullptr) {
-    free_leaves_ = leaf->next_free;
-  } else {
-    leaf = static_cast<Leaf*>(pool.take(sizeof(Leaf)));
-    if (leaf == nullptr) return nullptr;
-  }
-  leaf->number = address >> kLeafBits;
-  in_this_order();
-  if (leaves_.put(pool, {Leaf::key_of(address), leaf})) return leaf;
-  leaf->next_free = free_leaves_;
-  free_leaves_ = leaf;
-  return nullptr;
+bool LiveTable::is_elsewhere(uintptr_t address) const {
+  const LeafName* name = leaves_.find(key_of(address));
+  if (name == nullptr) return false;
+  Leaf& leaf = name->leaf();
+  if (name->is_dense()) return leaf.words(kDense)[granule_of(address)] == kElsewhere;
+  const uint32_t at = leaf.index_of(granule_of(address));
+  return at != leaf.used && leaf.words(name->kind())[at] == kElsewhere;
 }
 
-// Makes the group of an address, and the leaf when it is null. The leaf, or nullptr without memory.
-LiveTable::Leaf* LiveTable::make_group(LivePool& pool, Leaf* leaf, uintptr_t address) {
-  uint64_t* group = free_groups_;
-  if (group == nullptr && fresh_groups_ == fresh_end_) {
-    constexpr size_t kBatch = 4096;
-    auto* fresh = static_cast<uint64_t*>(pool.take(kBatch));
-    if (fresh == nullptr) return nullptr;
-    fresh_groups_ = fresh;
-    fresh_end_ = fresh + kBatch / sizeof(uint64_t);
+// `name`: of the address's leaf, a list, or null.
+bool LiveTable::set_in_list(LivePool& pool, const LeafName* name, uintptr_t address, uint64_t word) {
+  if (name == nullptr) {
+    if (!make_leaf(pool, address)) return false;
+    name = leaves_.find(key_of(address));
   }
-  if (leaf == nullptr) leaf = make_leaf(pool, address);
-  if (leaf == nullptr) return nullptr;
-  if (group != nullptr) {
-    free_groups_ = linked(group[0]);
-    group[0] = 0;
-  } else {
-    group = fresh_groups_;
-    fresh_groups_ += kGranules;
+  Leaf& leaf = name->leaf();
+  uint64_t* words = leaf.words(name->kind());
+  const uint32_t at = leaf.index_of(granule_of(address));
+  if (at != leaf.used) {
+    replace(words[at], word, address);
+    return true;
   }
+  if (at == capacity(name->kind())) return enlarge(pool, *name) && set(pool, address, word);
+  words[at] = word;
+  leaf.granules()[at] = static_cast<uint16_t>(granule_of(address));
   in_this_order();
-  leaf->groups[group_of(address)] = reinterpret_cast<uintptr_t>(group);
-  ++leaf->used;
+  leaf.used = at + 1;
+  return true;
+}
+
+LiveTable::Leaf* LiveTable::take_leaf(LivePool& pool, unsigned kind, uintptr_t number) {
+  static_assert(Leaf::bytes(kDense) <= LivePool::kLargest && kDense < LivePool::kLine);
+  static_assert(sizeof(Leaf) - LivePool::kLine == 0 && offsetof(Leaf, used) + sizeof(uint32_t) <= Leaf::kGranulesAt);
+  Leaf* leaf = free_[kind];
+  if (leaf != nullptr)
+    free_[kind] = leaf->next_free;
+  else
+    leaf = static_cast<Leaf*>(pool.take(Leaf::bytes(kind)));
+  if (leaf == nullptr) return nullptr;
+  leaf->number = number;
+  leaf->used = 0;
   return leaf;
 }
 
-void LiveTable::drop_group(Leaf& leaf, uintptr_t& group) {
-  uint64_t* all = words(group);
-  group = 0;
-  in_this_order();
-  all[0] = link_of(free_groups_);
-  free_groups_ = all;
-  if (--leaf.used == 0) drop_leaf(leaf);
+void LiveTable::free_leaf(Leaf& leaf, unsigned kind) {
+  leaf.next_free = free_[kind];
+  free_[kind] = &leaf;
 }
 
-void LiveTable::drop_leaf(Leaf& leaf) {
-  leaves_.erase(leaf.number + 1);
+void LiveTable::drop_leaf(const LeafName& name) {
+  Leaf& leaf = name.leaf();
+  const unsigned kind = name.kind();
+  leaves_.erase(name.name);
   in_this_order();
-  leaf.next_free = free_leaves_;
-  free_leaves_ = &leaf;
+  free_leaf(leaf, kind);
+}
+
+bool LiveTable::make_leaf(LivePool& pool, uintptr_t address) {
+  Leaf* leaf = take_leaf(pool, 0, address >> kLeafBits);
+  if (leaf == nullptr) return false;
+  in_this_order();
+  if (leaves_.put(pool, {key_of(address), reinterpret_cast<uintptr_t>(leaf)})) return true;
+  free_leaf(*leaf, 0);
+  return false;
+}
+
+// Turns a full list into the next kind.
+bool LiveTable::enlarge(LivePool& pool, const LeafName& name) {
+  const unsigned kind = name.kind(), larger = kind + 1;
+  Leaf& old = name.leaf();
+  Leaf* fresh = take_leaf(pool, larger, old.number);
+  if (fresh == nullptr) return false;
+  uint64_t* words = fresh->words(larger);
+  if (larger == kDense) {
+    for (uint32_t i = 0; i < old.used; ++i) words[old.granules()[i]] = old.words(kind)[i];
+  } else {
+    memcpy(words, old.words(kind), old.used * sizeof(uint64_t));
+    memcpy(fresh->granules(), old.granules(), old.used * sizeof(uint16_t));
+  }
+  fresh->used = old.used;
+  in_this_order();
+  leaves_.find(name.name)->tagged = reinterpret_cast<uintptr_t>(fresh) + larger;
+  in_this_order();
+  free_leaf(old, kind);
+  return true;
 }
 
 void LiveTable::forget() {
   leaves_.forget();
   odd_.forget();
-  free_groups_ = fresh_groups_ = fresh_end_ = nullptr;
-  free_leaves_ = nullptr;
+  for (Leaf*& leaf : free_) leaf = nullptr;
+}
+
+// A block that was being removed from a list may be there under another's name, or another twice.
+void LiveTable::recount(LeafName& name) {
+  Leaf& leaf = name.leaf();
+  uint64_t* words = leaf.words(name.kind());
+  const uint32_t before = leaf.used;
+  leaf.used = 0;
+  if (name.is_dense()) {
+    for (size_t i = 0; i < kGranules; ++i) leaf.used += words[i] != 0 ? 1 : 0;
+    return;
+  }
+  for (uint32_t i = 0; i < before; ++i) {
+    if (leaf.index_of(leaf.granules()[i]) != leaf.used) continue;
+    words[leaf.used] = words[i];
+    leaf.granules()[leaf.used] = leaf.granules()[i];
+    ++leaf.used;
+  }
 }
 
 bool LiveTable::mend(LivePool& pool) {
   // What is free may be half taken: it is left alone from now on.
-  free_groups_ = fresh_groups_ = fresh_end_ = nullptr;
-  free_leaves_ = nullptr;
+  for (Leaf*& leaf : free_) leaf = nullptr;
   const bool leaves = leaves_.mend(pool, [](LeafName& name) {
-    if (name.leaf == nullptr) return false;
-    Leaf& leaf = *name.leaf;
-    name.name = leaf.number + 1;
-    leaf.used = 0;
-    for (uintptr_t& group : leaf.groups) {
-      if (group == 0) continue;
-      const uint64_t* all = words(group);
-      uintptr_t count = 0;
-      for (size_t i = 0; i < kGranules; ++i) count += all[i] != 0 ? 1 : 0;
-      group = count == 0 ? 0 : reinterpret_cast<uintptr_t>(all) | count;
-      leaf.used += count != 0 ? 1 : 0;
-    }
-    return leaf.used != 0;
+    if (name.tagged == 0) return false;
+    name.name = name.leaf().number + 1;
+    recount(name);
+    return name.leaf().used != 0;
   });
   // Such a block is added here first and removed here first: it counts when its place says so, too.
-  const bool odd = odd_.mend(pool, [this](const LiveBlock& block) {
-    if (block.address % kGranule != 0) return true;
-    const LeafName* name = leaves_.find(Leaf::key_of(block.address));
-    if (name == nullptr || name->leaf->groups[group_of(block.address)] == 0) return false;
-    return words(name->leaf->groups[group_of(block.address)])[granule_of(block.address)] == kElsewhere;
-  });
+  const bool odd = odd_.mend(
+      pool, [this](const LiveBlock& block) { return block.address % kGranule != 0 || is_elsewhere(block.address); });
   if (leaves && odd) return true;
   forget();
   return false;
