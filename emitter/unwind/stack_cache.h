@@ -49,6 +49,7 @@ class StackCache {
     return entry.words;
   }
   void keep(const Start& start, bool uses_bp, uint32_t count, uint32_t node, uint64_t epoch) {
+    if (epoch == kUnsettled) return;  // while a library goes away, the next walk may find another in its place
     Entry& entry = entries_[place_of(start)];
     entry.cfa = start.cfa;
     entry.bp = start.rbp;
