@@ -1,12 +1,13 @@
 // A lock that is held for some ten nanoseconds, hundreds of thousands of times a second: taking it is one locked
-// instruction, giving it back a plain store (mutex.unlock() needs a second one to see whether somebody sleeps). Who
+// instruction, giving it back a plain store (Mutex::unlock() needs a second one to see whether somebody sleeps). Who
 // finds it taken spins, then naps for growing times, so a holder that lost its processor gets it back. All-zero is
-// free.
+// free. Locked (lock.h) holds it for a scope.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "emitter/lock.h"
 #include "emitter/sys.h"
 
 namespace traceaf::emitter {
@@ -38,17 +39,6 @@ class BriefLock {
   }
 
   std::atomic<uint32_t> word_{0};
-};
-
-class BrieflyLocked {
- public:
-  explicit BrieflyLocked(BriefLock& lock) : lock_(lock) { lock_.lock(); }
-  ~BrieflyLocked() { lock_.unlock(); }
-  BrieflyLocked(const BrieflyLocked&) = delete;
-  BrieflyLocked& operator=(const BrieflyLocked&) = delete;
-
- private:
-  BriefLock& lock_;
 };
 
 }  // namespace traceaf::emitter

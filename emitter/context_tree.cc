@@ -6,8 +6,6 @@
 #include "emitter/modules.h"
 
 namespace traceaf::emitter {
-namespace {}  // namespace
-
 constinit ContextNodes g_context_nodes;
 
 namespace {
@@ -32,7 +30,6 @@ bool has_row(const Section& section, const ContextNode& node) {
   return node.row_gen.load(std::memory_order_acquire) == static_cast<uint32_t>(section.generation());
 }
 
-// A library that went away is said so in the generation that has its row.
 }  // namespace
 
 void context_unloaded_rows(Section& section) {

@@ -155,8 +155,7 @@ void seal_all(uint64_t gen) {
       wire::SlotHeader* slot = stream.slot;
       write_batch(slot->kind == wire::kSlotRows, slot->gen, slot->m, slot->time, slot_body(slot),
                   slot->used.load(std::memory_order_acquire));
-      stream.slot = nullptr;
-      stream.last = nullptr;
+      stream.drop_slot();
     }
   }
 }

@@ -24,7 +24,7 @@ class LivePool {
   // Up to kLargest bytes, or nullptr when the kernel gives none. Thread-safe.
   void* take(size_t bytes) {
     bytes = (bytes + kLine - 1) & ~(kLine - 1);
-    const BrieflyLocked lock(lock_);
+    const Locked lock(lock_);
     if (first_ == nullptr || first_->used + bytes > kBlock) {
       auto* fresh = static_cast<Block*>(own_map(kBlock));
       if (fresh == nullptr) return nullptr;
@@ -38,7 +38,7 @@ class LivePool {
   }
   // All blocks, for release(); the pool is empty then. Nobody may use what was taken.
   Block* detach() {
-    const BrieflyLocked lock(lock_);
+    const Locked lock(lock_);
     Block* all = first_;
     first_ = nullptr;
     return all;

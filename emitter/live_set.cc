@@ -61,7 +61,7 @@ void live_set_stop() {
 
 bool live_set_add(Section* section, const LiveBlock& block) {
   Shard& shard = shard_of(block.address);
-  const BrieflyLocked lock(shard.lock);
+  const Locked lock(shard.lock);
   if (!keep_snapshot_exact(section, shard)) return false;
   // No memory: the block is missing from a later snapshot, its death will be one of an unknown block.
   if (!shard.table.add(g_pool, block)) count(wire::Counter::k_untracked_standby);
@@ -70,7 +70,7 @@ bool live_set_add(Section* section, const LiveBlock& block) {
 
 bool live_set_remove(Section* section, uintptr_t address) {
   Shard& shard = shard_of(address);
-  const BrieflyLocked lock(shard.lock);
+  const Locked lock(shard.lock);
   if (!keep_snapshot_exact(section, shard)) return false;
   shard.table.remove(address);
   return true;
@@ -78,14 +78,14 @@ bool live_set_remove(Section* section, uintptr_t address) {
 
 void live_set_touch(Section* section, uintptr_t address) {
   Shard& shard = shard_of(address);
-  const BrieflyLocked lock(shard.lock);
+  const Locked lock(shard.lock);
   keep_snapshot_exact(section, shard);
 }
 
 void live_set_snapshot(Section& section) {
   const uint64_t snapshot = g_snapshot.load(std::memory_order_acquire);
   for (Shard& shard : g_shards) {
-    const BrieflyLocked lock(shard.lock);
+    const Locked lock(shard.lock);
     write_shard(section, shard, snapshot);
   }
 }

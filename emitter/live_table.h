@@ -13,6 +13,7 @@
 
 #include "emitter/intern.h"
 #include "emitter/live_pool.h"
+#include "emitter/packed_block.h"
 #include "emitter/probe_table.h"
 
 namespace traceaf::emitter {
@@ -102,21 +103,14 @@ class LiveTable {
   static constexpr size_t kGranules = (size_t{1} << kLeafBits) / kGranule;
 
   // A block as one word, 0: none. What does not fit is in odd_, and kElsewhere is in its place.
-  static constexpr unsigned kAlignBits = 5, kEntryBits = 5, kSizeBits = 27, kNodeBits = 27;
-  static constexpr uint64_t kElsewhere = 1;  // entry 0: no packed block
-  static_assert(kAlignBits + kEntryBits + kSizeBits + kNodeBits == 64);
+  static constexpr uint64_t kElsewhere = 1;  // has no entry point, so it is no packed block
   static uint64_t pack(const LiveBlock& block) {
-    if (block.size >> kSizeBits != 0 || block.node >> kNodeBits != 0 || block.entry >> kEntryBits != 0 ||
-        block.align_log2 >> kAlignBits != 0 || block.entry == 0) [[unlikely]]
-      return kElsewhere;
-    return ((uint64_t{block.node} << kSizeBits | block.size) << kEntryBits | block.entry) << kAlignBits |
-           block.align_log2;
+    const uint64_t word = PackedBlock::pack(block.node, block.entry, block.align_log2, block.size);
+    return word != 0 ? word : kElsewhere;
   }
   static LiveBlock unpack(uint64_t word, uintptr_t address) {
-    return {address, word >> (kEntryBits + kAlignBits) & ((uint64_t{1} << kSizeBits) - 1),
-            static_cast<uint32_t>(word >> (64 - kNodeBits)),
-            static_cast<uint8_t>(word >> kAlignBits & ((1u << kEntryBits) - 1)),
-            static_cast<uint8_t>(word & ((1u << kAlignBits) - 1))};
+    return {address, PackedBlock::size(word), PackedBlock::node(word), PackedBlock::entry(word),
+            PackedBlock::align_log2(word)};
   }
 
   static uint64_t hash_of_number(uintptr_t number) { return number * 0x9E3779B97F4A7C15u; }

@@ -34,15 +34,17 @@ class Mutex {
   std::atomic<uint32_t> word_{0};
 };
 
+// Holds a Mutex or a BriefLock for a scope.
+template <typename Lock>
 class Locked {
  public:
-  explicit Locked(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~Locked() { mutex_.unlock(); }
+  explicit Locked(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~Locked() { lock_.unlock(); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
-  Mutex& mutex_;
+  Lock& lock_;
 };
 
 }  // namespace traceaf::emitter

@@ -36,8 +36,6 @@ constexpr size_t kTextBlock = size_t{64} << 10;
 std::atomic<ModuleRecord*> g_chunks[kMaxModules / kChunk];
 std::atomic<uint32_t> g_buckets[kBuckets];  // newest id whose start hashes here
 std::atomic<uint32_t> g_count{0};
-std::atomic<uint64_t>& g_epoch = unwind::g_module_epoch;
-std::atomic<uint32_t>& g_unloading = unwind::g_modules_unloading;
 
 Mutex g_lock;                          // guards insertion and the scratch below
 std::atomic<int> g_lock_owner{0};      // tid of its holder
@@ -246,7 +244,7 @@ Module* module_by_id(uint32_t id) {
 uint32_t module_count() { return g_count.load(std::memory_order_acquire); }
 
 void modules_invalidate() {
-  g_epoch.fetch_add(1, std::memory_order_acq_rel);
+  unwind::g_module_epoch.fetch_add(1, std::memory_order_acq_rel);
   const TableLock lock;
   if (!lock.held()) return;  // the flags come later, at the next use of an address; nothing else is lost
   const uint32_t count = g_count.load(std::memory_order_relaxed);
@@ -262,26 +260,26 @@ void modules_invalidate() {
 }
 
 void modules_unload_begin() {
-  g_unloading.fetch_add(1, std::memory_order_acq_rel);
+  unwind::g_modules_unloading.fetch_add(1, std::memory_order_acq_rel);
   modules_invalidate();
 }
 
 void modules_unload_end() {
   modules_invalidate();
   // Never below zero: in the child of a fork inside dlclose the begin is already forgotten.
-  uint32_t now = g_unloading.load(std::memory_order_relaxed);
-  while (now != 0 && !g_unloading.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel)) {
+  uint32_t now = unwind::g_modules_unloading.load(std::memory_order_relaxed);
+  while (now != 0 && !unwind::g_modules_unloading.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel)) {
   }
 }
 
-uint64_t modules_epoch() { return g_epoch.load(std::memory_order_acquire); }
+uint64_t modules_epoch() { return unwind::g_module_epoch.load(std::memory_order_acquire); }
 
 void modules_after_fork() {
   // The child has one thread; a lock held by another thread of the parent at the fork will never be released.
   g_lock_owner.store(0, std::memory_order_relaxed);
   g_lock.reset();
-  g_unloading.store(0, std::memory_order_relaxed);
-  g_epoch.fetch_add(1, std::memory_order_relaxed);
+  unwind::g_modules_unloading.store(0, std::memory_order_relaxed);
+  unwind::g_module_epoch.fetch_add(1, std::memory_order_relaxed);
   unwind::rule_cache_after_fork();
   unwind::registered_frames_after_fork();
   const uint32_t count = module_count();

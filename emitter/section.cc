@@ -96,8 +96,7 @@ Stream* Section::refill(wire::SlotKind kind, uint64_t time) {
   Stream& stream = r.streams[gen_ & 1][kind];
   if (stream.gen == gen_ && stream.slot != nullptr) {
     slot_seal(stream.slot);
-    stream.slot = nullptr;
-    stream.last = nullptr;
+    stream.drop_slot();
   }
   stream.gen = gen_;
   count_events(r);
@@ -126,43 +125,6 @@ Stream* Section::stream_with_room(wire::SlotKind kind, uint64_t time, size_t byt
   return refill(kind, time);
 }
 
-namespace {
-
-// Makes the bytes up to stream.at part of the trace: whatever happens to the process now, they are read.
-void commit(Stream& stream) {
-  stream.slot->used.store(static_cast<uint32_t>(stream.at - slot_body(stream.slot)), std::memory_order_release);
-}
-
-uint64_t advance_time(ThreadRecord& r, Stream& stream, uint64_t time) {
-  if (time < r.last_time) time = r.last_time;
-  if (time < stream.last_time) time = stream.last_time;
-  r.last_time = time;
-  const uint64_t dt = time - stream.last_time;
-  stream.last_time = time;
-  return dt;
-}
-
-// Raises `busy` for the time of an append. The fences keep the compiler from moving stores across: the only other
-// observer is a signal handler on this thread.
-class Busy {
- public:
-  explicit Busy(ThreadRecord& r) : r_(r) {
-    r_.busy = 1;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  ~Busy() {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    r_.busy = 0;
-  }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-
- private:
-  ThreadRecord& r_;
-};
-
-}  // namespace
-
 // The first event of a thread in a generation tells Go's reader which goroutine runs on it (mapping 2 of the format
 // document), and a Thread row tells ours who it is.
 bool Section::append_status(Stream* stream, uint64_t time) {
@@ -170,19 +132,19 @@ bool Section::append_status(Stream* stream, uint64_t time) {
   uint8_t* at = stream->at;
   if (!r.announced) {
     *at++ = static_cast<uint8_t>(wire::Ev::kGoCreateSyscall);
-    at = wire::put_varint(at, advance_time(r, *stream, time));
+    at = wire::put_varint(at, stream->advance(r, time));
     at = wire::put_varint(at, r.m);
     r.announced = true;
   } else {
     *at++ = static_cast<uint8_t>(wire::Ev::kGoStatus);
-    at = wire::put_varint(at, advance_time(r, *stream, time));
+    at = wire::put_varint(at, stream->advance(r, time));
     at = wire::put_varint(at, r.m);
     at = wire::put_varint(at, r.m);
     at = wire::put_varint(at, wire::kGoStatusSyscall);
   }
   stream->at = at;
   r.status_gen = gen_;
-  commit(*stream);
+  stream->commit();
   RowBytes row;
   row.number(r.m).number(static_cast<uint64_t>(r.tid)).number(r.birth_time).number(r.flags);
   row.number(r.stack_lo).number(r.stack_bytes).text("", 0);
@@ -192,14 +154,14 @@ bool Section::append_status(Stream* stream, uint64_t time) {
   return true;
 }
 
-bool Section::event_rarely(wire::Ev type, uint64_t time, const uint64_t* arguments, size_t n) {
+Stream* Section::room_for_event(uint64_t time) {
   ThreadRecord& r = *record_;
   if (r.busy != 0) {
     count(wire::Counter::k_nested_events);
-    return false;
+    return nullptr;
   }
   if (time >= g_generation_due.load(std::memory_order_relaxed)) flusher_due();
-  const Busy busy(r);
+  Busy busy(r);
   Stream* stream = stream_with_room(wire::kSlotEvents, time, wire::kMaxEventBytes);
   if (stream != nullptr && r.status_gen != gen_) {
     append_status(stream, time);
@@ -208,16 +170,24 @@ bool Section::event_rarely(wire::Ev type, uint64_t time, const uint64_t* argumen
   if (stream == nullptr) {
     // Every slot is taken and the wait was in vain: the program goes on, this event is missing from the trace.
     count(wire::Counter::k_lost_events);
-    return false;
+    return nullptr;
   }
-  uint8_t* at = stream->at;
-  *at++ = static_cast<uint8_t>(type);
-  at = wire::put_varint(at, advance_time(r, *stream, time));
-  for (size_t i = 0; i < n; ++i) at = wire::put_varint(at, arguments[i]);
-  stream->at = at;
-  commit(*stream);
-  r.uncounted_events.store(r.uncounted_events.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return true;
+  busy.stay();
+  return stream;
+}
+
+// Makes the record busy and finds room for a row of up to `bytes`; null, counted, when it is lost.
+Stream* Section::room_for_row(size_t bytes) {
+  ThreadRecord& r = *record_;
+  Stream* stream = nullptr;
+  if (r.busy == 0 && bytes < wire::kSlotBody / 2) {
+    Busy busy(r);
+    stream = stream_with_room(wire::kSlotRows, r.last_time, bytes);
+    if (stream != nullptr) busy.stay();
+  }
+  // The event that needs the row will be there without a name.
+  if (stream == nullptr) count(wire::Counter::k_lost_rows);
+  return stream;
 }
 
 bool Section::row(wire::Row tag, const RowBytes& payload, const char* text, size_t length) {
@@ -230,18 +200,10 @@ bool Section::row(wire::Row tag, const RowBytes& payload, const char* text, size
 }
 
 bool Section::row_after(wire::Row tag, uint64_t first, uint64_t second, const RowBytes& rest) {
-  ThreadRecord& r = *record_;
-  if (r.busy != 0) {
-    count(wire::Counter::k_lost_rows);
-    return false;
-  }
-  const Busy busy(r);
   // The slot first: in a fresh one differences count from 0.
-  Stream* stream = stream_with_room(wire::kSlotRows, r.last_time, rest.size() + 4 * wire::kMaxVarint);
-  if (stream == nullptr) {
-    count(wire::Counter::k_lost_rows);
-    return false;
-  }
+  Stream* stream = room_for_row(rest.size() + 4 * wire::kMaxVarint);
+  if (stream == nullptr) return false;
+  const Busy busy(*record_);
   Stream::Pair& last = tag == wire::Row::kNode ? stream->last_node : stream->last_site;
   uint8_t differences[2 * wire::kMaxVarint];
   uint8_t* end = wire::put_varint(differences, wire::zigzag(first - last.first));
@@ -253,7 +215,7 @@ bool Section::row_after(wire::Row tag, uint64_t first, uint64_t second, const Ro
   memcpy(at, differences, bytes);
   memcpy(at + bytes, rest.data(), rest.size());
   stream->at = at + bytes + rest.size();
-  commit(*stream);
+  stream->commit();
   return true;
 }
 
@@ -263,21 +225,11 @@ bool Section::row_bytes(wire::Row tag, const uint8_t* payload, size_t bytes) {
 }
 
 bool Section::append_row(wire::Row tag, const Piece* pieces, unsigned n) {
-  ThreadRecord& r = *record_;
-  if (r.busy != 0) {
-    count(wire::Counter::k_lost_rows);
-    return false;
-  }
-  const Busy busy(r);
   size_t bytes = 0;
   for (unsigned i = 0; i < n; ++i) bytes += pieces[i].size;
-  const size_t need = bytes + 2 * wire::kMaxVarint;
-  Stream* stream = need < wire::kSlotBody / 2 ? stream_with_room(wire::kSlotRows, r.last_time, need) : nullptr;
-  if (stream == nullptr) {
-    // The event that needs the row will be there without a name.
-    count(wire::Counter::k_lost_rows);
-    return false;
-  }
+  Stream* stream = room_for_row(bytes + 2 * wire::kMaxVarint);
+  if (stream == nullptr) return false;
+  const Busy busy(*record_);
   uint8_t* at = stream->at;
   at = wire::put_varint(at, static_cast<uint64_t>(tag));
   at = wire::put_varint(at, bytes);
@@ -286,7 +238,7 @@ bool Section::append_row(wire::Row tag, const Piece* pieces, unsigned n) {
     at += pieces[i].size;
   }
   stream->at = at;
-  commit(*stream);
+  stream->commit();
   return true;
 }
 
@@ -294,8 +246,7 @@ void seal_streams(ThreadRecord* record, uint64_t gen) {
   for (Stream& stream : record->streams[gen & 1]) {
     if (stream.gen != gen || stream.slot == nullptr) continue;
     slot_seal(stream.slot);
-    stream.slot = nullptr;
-    stream.last = nullptr;
+    stream.drop_slot();
   }
 }
 

@@ -105,7 +105,10 @@ class Section {
     const uint8_t* bytes;
     size_t size;
   };
-  bool event_rarely(wire::Ev type, uint64_t time, const uint64_t* arguments, size_t n);
+  // Whatever it takes to write an event now. The record stays busy: a handler must not use the room up. Null: it is
+  // lost, and counted.
+  Stream* room_for_event(uint64_t time);
+  Stream* room_for_row(size_t bytes);
   bool append_row(wire::Row tag, const Piece* pieces, unsigned n);
   Stream* stream_with_room(wire::SlotKind kind, uint64_t time, size_t bytes);
   Stream* refill(wire::SlotKind kind, uint64_t time);
@@ -113,6 +116,28 @@ class Section {
 
   ThreadRecord* record_;
   uint64_t gen_;
+};
+
+// Raises `busy` for the time of an append. The fences keep the compiler from moving stores across: the only other
+// observer is a signal handler on this thread.
+class Busy {
+ public:
+  explicit Busy(ThreadRecord& r) : r_(r) {
+    r_.busy = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Busy() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    r_.busy = after_;
+  }
+  // It stays raised, for the next Busy to lower.
+  void stay() { after_ = 1; }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  ThreadRecord& r_;
+  uint32_t after_ = 0;
 };
 
 // Sequentially consistent with the advancer: it stores the generation and then reads `writing`; we store `writing` and
@@ -137,28 +162,19 @@ template <typename... Arguments>
 inline bool Section::event(wire::Ev type, uint64_t time, Arguments... arguments) {
   static_assert(1 + (1 + sizeof...(Arguments)) * wire::kMaxVarint <= wire::kMaxEventBytes);
   ThreadRecord& r = *record_;
-  Stream& stream = r.streams[gen_ & 1][wire::kSlotEvents];
-  if (stream.gen != gen_ || stream.at > stream.last || r.status_gen != gen_ || r.busy != 0 ||
+  Stream* stream = &r.streams[gen_ & 1][wire::kSlotEvents];
+  if (stream->gen != gen_ || stream->at > stream->last || r.status_gen != gen_ || r.busy != 0 ||
       time >= g_generation_due.load(std::memory_order_relaxed)) [[unlikely]] {
-    const uint64_t all[] = {arguments..., 0};
-    return event_rarely(type, time, all, sizeof...(arguments));
+    stream = room_for_event(time);
+    if (stream == nullptr) return false;
   }
-  r.busy = 1;  // see Busy in section.cc
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (time < r.last_time) time = r.last_time;
-  if (time < stream.last_time) time = stream.last_time;
-  r.last_time = time;
-  uint8_t* at = stream.at;
+  const Busy busy(r);
+  uint8_t* at = stream->at;
   *at = static_cast<uint8_t>(type);
-  at = wire::put_varint_wide(at + 1, time - stream.last_time);
+  at = wire::put_varint_wide(at + 1, stream->advance(r, time));
   ((at = wire::put_varint_wide(at, arguments)), ...);
-  stream.last_time = time;
-  stream.at = at;
-  // Makes the bytes part of the trace: whatever happens to the process now, they are read.
-  auto* body = reinterpret_cast<uint8_t*>(stream.slot) + wire::kSlotHeaderBytes;
-  stream.slot->used.store(static_cast<uint32_t>(at - body), std::memory_order_release);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  r.busy = 0;
+  stream->at = at;
+  stream->commit();
   r.uncounted_events.store(r.uncounted_events.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return true;
 }

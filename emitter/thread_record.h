@@ -12,6 +12,9 @@
 
 namespace traceaf::emitter {
 
+struct CaptureState;  // emitter/capture.h
+struct ThreadRecord;
+
 // The open batch of one kind in one generation (by parity).
 struct Stream {
   wire::SlotHeader* slot;
@@ -24,9 +27,19 @@ struct Stream {
   struct Pair {
     uint64_t first, second;
   } last_node, last_site;
-};
 
-struct CaptureState;  // emitter/capture.h
+  // Makes the bytes up to `at` part of the trace: whatever happens to the process now, they are read.
+  void commit() {
+    const uint8_t* body = reinterpret_cast<uint8_t*>(slot) + wire::kSlotHeaderBytes;
+    slot->used.store(static_cast<uint32_t>(at - body), std::memory_order_release);
+  }
+  // The dt of an event at `time`, or at the last stamp of the stream or the thread when that is later.
+  inline uint64_t advance(ThreadRecord& r, uint64_t time);
+  void drop_slot() {
+    slot = nullptr;
+    last = nullptr;
+  }
+};
 
 struct ThreadRecord {
   // ---- read by the advancer -------------------------------------------------------------------------------------
@@ -60,6 +73,15 @@ struct ThreadRecord {
   std::atomic<bool> in_use;      // set under the registry's lock
   ThreadRecord* next;            // list of all records, only ever prepended
 };
+
+inline uint64_t Stream::advance(ThreadRecord& r, uint64_t time) {
+  if (time < r.last_time) time = r.last_time;
+  if (time < last_time) time = last_time;
+  r.last_time = time;
+  const uint64_t dt = time - last_time;
+  last_time = time;
+  return dt;
+}
 
 // The recorder's whole thread-local storage.
 struct ThreadLocal {

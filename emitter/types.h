@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "emitter/intern.h"
+#include "emitter/packed_block.h"
 #include "emitter/section.h"
 #include "emitter/wire/entries.h"
 
@@ -27,13 +28,9 @@ class TypeFront {
   // What key() gives for a combination that it can't express.
   static constexpr uint64_t kNoKey = 0;
   static uint64_t key(uint32_t node, wire::Entry entry, uint8_t align_log2, uint64_t size) {
-    constexpr unsigned kSizeBits = 27, kEntryBits = 5, kAlignBits = 5;
-    static_assert(static_cast<unsigned>(wire::Entry::k_inherited) < 1u << kEntryBits);
-    if (size >> kSizeBits != 0 || align_log2 >> kAlignBits != 0 || node >> (64 - kSizeBits - kEntryBits - kAlignBits))
-      return kNoKey;
-    // Never 0: entries count from 1.
-    return ((uint64_t{node} << kSizeBits | size) << kEntryBits | static_cast<unsigned>(entry)) << kAlignBits |
-           align_log2;
+    static_assert(static_cast<unsigned>(wire::Entry::k_inherited) < 1u << PackedBlock::kEntryBits);
+    static_assert(kNoKey == 0);
+    return PackedBlock::pack(node, static_cast<uint8_t>(entry), align_log2, size);
   }
   // The id of `key`, 0 when it is not here.
   [[nodiscard]] uint32_t find(uint64_t key, uint32_t node) const {
@@ -67,8 +64,8 @@ class TypeFront {
 
   // Sizes that are near each other, as those of one site often are, get places of their own.
   static unsigned first_of(uint64_t key) {
-    const uint64_t size = key >> 10;
-    return static_cast<unsigned>(size >> 3 ^ size >> 6 ^ key >> 37);
+    const uint64_t size = key >> PackedBlock::kSizeAt;
+    return static_cast<unsigned>(size >> 3 ^ size >> 6 ^ PackedBlock::node(key));
   }
   static size_t group_of(uint32_t node) { return node * uint32_t{0x9E3779B1} >> (32 - kGroupBits); }
   // For nodes that allocate many sizes.

@@ -49,32 +49,24 @@ void GenerationSource::start_generation() {
 // Takes the batch whose frame was read into the generation. False on a fault.
 bool GenerationSource::take_batch() {
   const RawReader::Frame& frame = raw_->frame();
+  const auto refuse = [&](std::string message) {
+    fail(std::move(message), frame.offset, false);
+    state_.spoiled = frame.header_bytes;
+    return false;
+  };
   if (gen_.batches.empty()) {
-    if (frame.gen <= last_number_) {
-      fail(fmt::format("expected a generation above {}, found {}", last_number_, frame.gen), frame.offset, false);
-      state_.spoiled = frame.header_bytes;
-      return false;
-    }
+    if (frame.gen <= last_number_)
+      return refuse(fmt::format("expected a generation above {}, found {}", last_number_, frame.gen));
     gen_.number = frame.gen;
     gen_.offset = frame.offset;
   } else if (frame.gen != gen_.number) {
-    fail(fmt::format("expected a batch or the end of generation {}, found a batch of generation {}", gen_.number,
-                     frame.gen),
-         frame.offset, false);
-    state_.spoiled = frame.header_bytes;
-    return false;
+    return refuse(fmt::format("expected a batch or the end of generation {}, found a batch of generation {}",
+                              gen_.number, frame.gen));
   }
-  if (gen_.bytes.size() + frame.size > kMaxGenerationBytes) {
-    fail(fmt::format("expected a generation of at most {} bytes, found a larger one", kMaxGenerationBytes),
-         frame.offset, false);
-    state_.spoiled = frame.header_bytes;
-    return false;
-  }
-  if (gen_.batches.size() == kMaxBatches) {
-    fail(fmt::format("expected a generation of at most {} batches, found more", kMaxBatches), frame.offset, false);
-    state_.spoiled = frame.header_bytes;
-    return false;
-  }
+  if (gen_.bytes.size() + frame.size > kMaxGenerationBytes)
+    return refuse(fmt::format("expected a generation of at most {} bytes, found a larger one", kMaxGenerationBytes));
+  if (gen_.batches.size() == kMaxBatches)
+    return refuse(fmt::format("expected a generation of at most {} batches, found more", kMaxBatches));
   Batch batch;
   batch.m = frame.m;
   batch.time = frame.time;

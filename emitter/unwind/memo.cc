@@ -13,8 +13,6 @@ constexpr uint32_t kStepFlags = kInterrupted | kGuessed;
 
 bool is_plain(Rule rule) { return rule.kind() == Kind::kRsp || rule.kind() == Kind::kRbp; }
 
-bool inside(const Bounds& bounds, uintptr_t at) { return at >= bounds.lo && at < bounds.hi && bounds.hi - at >= kWord; }
-
 }  // namespace
 
 void Memo::use(void* frames, void* scratch, uint32_t cap) {
@@ -195,7 +193,7 @@ uint32_t Memo::run(Walk& walk, State* at, uint32_t fresh, uintptr_t until, uint3
 }
 
 // Any one step. False: it is the outermost frame, for the reason `*root`.
-bool Memo::step(Walk& walk, const Bounds& bounds, State* at, uint32_t* fresh, NodeRoot* root) {
+bool Memo::step(Walk& walk, State* at, uint32_t* fresh, NodeRoot* root) {
   const Rule rule = walk.rule_at(at->ra, at->flags);
   Fresh& frame = fresh_[(*fresh)++];
   frame = {at->sp - kWord + at->how, at->ra, at->bp, at->bp_slot, rule, at->flags};
@@ -216,7 +214,8 @@ bool Memo::step(Walk& walk, const Bounds& bounds, State* at, uint32_t* fresh, No
   } else if (rule.bp() != BpRule::kKept) {
     at->bp_slot = (rule.bp() == BpRule::kAtCfa ? regs.sp : at->bp) + static_cast<uintptr_t>(rule.saved());
   }
-  if (!inside(bounds, regs.sp - kWord) || (at->bp_slot > kBpLost && !inside(bounds, at->bp_slot))) at->how |= kOutside;
+  const Memory& memory = walk.memory();
+  if (!memory.inside(regs.sp - kWord) || (at->bp_slot > kBpLost && !memory.inside(at->bp_slot))) at->how |= kOutside;
   at->ra = regs.ip;
   at->sp = regs.sp;
   at->bp = regs.bp;
@@ -229,7 +228,7 @@ Memo::Found Memo::find(const Start& start, const Bounds& bounds) {
     forget();  // another library may be where one of the known frames was
     epoch_ = walk.epoch();
   }
-  State at{start.ra, start.cfa, start.rbp, 0, inside(bounds, start.cfa - kWord) ? 0 : kOutside, 0};
+  State at{start.ra, start.cfa, start.rbp, 0, walk.memory().inside(start.cfa - kWord) ? 0 : kOutside, 0};
   uint32_t fresh = 0;
   uint32_t next = size_;  // remembered frames [0, next) may still be met
   // What changed last time most often changes again: where the first frames are not met, the memo is asked again from
@@ -264,7 +263,7 @@ Memo::Found Memo::find(const Start& start, const Bounds& bounds) {
         return {0, fresh, true, NodeRoot::kComplete};
       }
       if (fresh == cap_) return {0, fresh, true, NodeRoot::kDepthCap};
-      if (!step(walk, bounds, &at, &fresh, &root)) return {0, fresh, !stable_end_, root};
+      if (!step(walk, &at, &fresh, &root)) return {0, fresh, !stable_end_, root};
     }
   }
 }

@@ -36,7 +36,6 @@ class Memo {
   static size_t scratch_bytes(uint32_t cap) { return size_t{cap} * sizeof(Fresh); }
   // `frames` and `scratch`: zeroed memory of those sizes; the scratch may serve all memos of a thread.
   void use(void* frames, void* scratch, uint32_t cap);
-  [[nodiscard]] bool ready() const { return words_ != nullptr; }
 
   // What walk() would find. A stack of more than `cap` frames is cut at its outer end and not remembered.
   Found find(const Start& start, const Bounds& bounds);
@@ -100,7 +99,7 @@ class Memo {
   uint32_t first_changed(Walk& walk, uint32_t from) const;
   bool changed(Walk& walk, uint32_t i) const;
   bool adopt(Walk& walk, uint32_t from, uint32_t to, State* at, uint32_t* fresh);
-  bool step(Walk& walk, const Bounds& bounds, State* at, uint32_t* fresh, wire::NodeRoot* root);
+  bool step(Walk& walk, State* at, uint32_t* fresh, wire::NodeRoot* root);
   uint32_t run(Walk& walk, State* at, uint32_t fresh, uintptr_t until, uint32_t next);
   void join(uint32_t met, const State& at);
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/bench/call_tree.h"
+
 // What glibc exports beside malloc and free: the allocator without hooks, for the price of a pair without us.
 extern "C" void* __libc_malloc(size_t size);
 extern "C" void __libc_free(void* p);
@@ -14,8 +16,6 @@ extern "C" void __libc_free(void* p);
 namespace {
 
 constexpr size_t kBytes = 64;
-constexpr int kTurning = 4;  // innermost frames that differ from call to call on a changing stack
-constexpr unsigned kOuterPath = 0x5a5a5a5a;
 
 std::string g_out;
 
@@ -31,52 +31,28 @@ class State {
   static void set(const char* words) { setenv("TRACEALLOCFREE", (std::string(words) + ",out=" + g_out).c_str(), 1); }
 };
 
-struct Run {
-  benchmark::State* state;
-  bool changing;
+struct Run : traceaf::bench::Turns {
   bool hooked;
-  uint32_t random = 1;
 
-  void pair() const {
+  void once() const {
     void* p = hooked ? std::malloc(kBytes) : __libc_malloc(kBytes);
     benchmark::DoNotOptimize(p);
     hooked ? std::free(p) : __libc_free(p);
   }
 };
 
-// `left` more frames; which of two functions stands at each comes from the bits of `path`. `deep`: below the turning
-// point of a changing stack.
-template <int kSide>
-[[gnu::noinline]] void go_down(Run& run, int left, unsigned path, bool deep) {
-  const auto below = [&](unsigned way, bool inner) {
-    way % 2 == 0 ? go_down<0>(run, left - 1, way / 2, inner) : go_down<1>(run, left - 1, way / 2, inner);
-  };
-  if (left == 0 && deep) {
-    run.pair();
-  } else if (left == 0) {
-    for (auto _ : *run.state) run.pair();
-  } else if (run.changing && !deep && left == kTurning) {
-    for (auto _ : *run.state) {
-      run.random = run.random * 1664525 + 1013904223;
-      below(run.random >> 28, true);
-    }
-  } else {
-    below(path, deep);
-  }
-  benchmark::ClobberMemory();  // so that no call becomes a jump
+void run(benchmark::State& state, bool changing, bool hooked) {
+  Run work{{&state, changing}, hooked};
+  traceaf::bench::go_down<0>(work, static_cast<int>(state.range(0)), traceaf::bench::kOuterPath, false);
 }
 
 // Argument: frames below the benchmark's own.
 void pair(benchmark::State& state, const char* words, bool changing) {
   const State recorder(words);
-  Run run{&state, changing, true};
-  go_down<0>(run, static_cast<int>(state.range(0)), kOuterPath, false);
+  run(state, changing, true);
 }
 
-void without_hooks(benchmark::State& state, bool changing) {
-  Run run{&state, changing, false};
-  go_down<0>(run, static_cast<int>(state.range(0)), kOuterPath, false);
-}
+void without_hooks(benchmark::State& state, bool changing) { run(state, changing, false); }
 
 BENCHMARK_CAPTURE(without_hooks, same, false)->Arg(5)->Arg(20)->Arg(60);
 BENCHMARK_CAPTURE(without_hooks, changing, true)->Arg(5)->Arg(20)->Arg(60);

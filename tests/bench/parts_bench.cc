@@ -15,6 +15,7 @@
 #include "emitter/spans/spans.h"
 #include "emitter/types.h"
 #include "emitter/wire/varint.h"
+#include "tests/bench/call_tree.h"
 
 namespace traceaf::emitter {
 namespace {
@@ -61,41 +62,17 @@ BENCHMARK(born_and_dying);
 
 // ---- the stack ---------------------------------------------------------------------------------------------------
 
-struct Capture {
-  benchmark::State* state;
-  bool changing;
-  uint32_t random = 1;
+struct Capture : bench::Turns {
+  Section& section;
   uint32_t node = 0;
-  void once(Section& section) { node = capture_context(section.record(), __builtin_frame_address(0)); }
+  void once() { node = capture_context(section.record(), __builtin_frame_address(0)); }
 };
-constexpr int kTurning = 4;
-
-template <int kSide>
-[[gnu::noinline]] void go_down(Capture& run, Section& section, int left, unsigned path, bool deep) {
-  const auto below = [&](unsigned way, bool inner) {
-    way % 2 == 0 ? go_down<0>(run, section, left - 1, way / 2, inner)
-                 : go_down<1>(run, section, left - 1, way / 2, inner);
-  };
-  if (left == 0 && deep) {
-    run.once(section);
-  } else if (left == 0) {
-    for (auto _ : *run.state) run.once(section);
-  } else if (run.changing && !deep && left == kTurning) {
-    for (auto _ : *run.state) {
-      run.random = run.random * 1664525 + 1013904223;
-      below(run.random >> 28, true);
-    }
-  } else {
-    below(path, deep);
-  }
-  benchmark::ClobberMemory();  // so that no call becomes a jump
-}
 
 // Argument: frames below the benchmark's own. From frame address to node id, rows included.
 void capture(benchmark::State& state, bool changing) {
   Section section = Section::enter();
-  Capture run{&state, changing};
-  go_down<0>(run, section, static_cast<int>(state.range(0)), 0x5a5a5a5a, false);
+  Capture run{{&state, changing}, section};
+  bench::go_down<0>(run, static_cast<int>(state.range(0)), bench::kOuterPath, false);
   if (run.node == 0) state.SkipWithError("no stack was taken");
 }
 BENCHMARK_CAPTURE(capture, same, false)->Arg(5)->Arg(20)->Arg(60);
